@@ -1,0 +1,43 @@
+package lab
+
+import "time"
+
+// Kitchen is a worker node of a course's cluster.
+type Kitchen struct {
+	Name   string            `json:"name"` // kitchen-1
+	CPU    string            `json:"cpu"`  // allocatable, as a Kubernetes quantity: 2
+	Memory string            `json:"memory"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// ClusterSpec is the shape of a cluster. The control plane node is always "office".
+type ClusterSpec struct {
+	Kitchens []Kitchen `json:"kitchens"`
+}
+
+// DefaultClusterSpec is three kitchens of 2 CPU and 2 GiB, labelled kitchen=1 to 3.
+func DefaultClusterSpec() ClusterSpec {
+	var s ClusterSpec
+	for _, n := range []string{"1", "2", "3"} {
+		s.Kitchens = append(s.Kitchens, Kitchen{
+			Name: "kitchen-" + n, CPU: "2", Memory: "2Gi", Labels: map[string]string{"kitchen": n},
+		})
+	}
+	return s
+}
+
+// AuditEntry is one accepted write.
+type AuditEntry struct {
+	N           uint64    `json:"n"` // starts at 1 with each start of the cluster process
+	Time        time.Time `json:"time"`
+	User        string    `json:"user"` // audit user name: system:serviceaccount:kube-system:replicaset-controller
+	UserAgent   string    `json:"userAgent,omitempty"`
+	Verb        string    `json:"verb"` // create, update, patch, delete, deletecollection
+	Resource    string    `json:"resource"`
+	APIGroup    string    `json:"apiGroup,omitempty"`
+	Subresource string    `json:"subresource,omitempty"`
+	Object      ObjectRef `json:"object"` // Kind is set where it is known
+	// Owner is the controlling owner of a created object, where the response was logged.
+	Owner *ObjectRef `json:"owner,omitempty"`
+	Code  int        `json:"code"` // HTTP status, 2xx
+}

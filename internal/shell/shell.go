@@ -1,0 +1,126 @@
+// Package shell is the small Unix userland that learners meet in the web
+// terminal and inside simulated containers: a POSIX shell (mvdan.cc/sh) whose
+// commands are Go functions over an abstract file system and dialer, and the
+// line discipline of a terminal. It never starts a process and never touches
+// the host's files or network by itself.
+package shell
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"net"
+	"time"
+)
+
+// File is an open file of an FS.
+type File interface {
+	fs.File
+	io.Writer
+	io.Seeker
+}
+
+// FS is a file system with absolute, slash-separated, cleaned paths. Errors are *fs.PathError.
+type FS interface {
+	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
+	Stat(name string) (fs.FileInfo, error)
+	Lstat(name string) (fs.FileInfo, error)
+	ReadDir(name string) ([]fs.DirEntry, error)
+	Mkdir(name string, perm fs.FileMode) error
+	Remove(name string) error
+	Rename(oldname, newname string) error
+	Chtimes(name string, atime, mtime time.Time) error
+	Chmod(name string, mode fs.FileMode) error
+}
+
+// Net is how commands reach the network; nil fields: no network.
+type Net struct {
+	Dial       func(ctx context.Context, network, address string) (net.Conn, error)
+	LookupHost func(ctx context.Context, name string) ([]string, error)
+	Nameserver string // what nslookup prints as Server
+}
+
+// Streams are a command's standard streams.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// TTY: Out is a terminal of Cols by Rows; commands may use colours and columns.
+	TTY  bool
+	Size func() (cols, rows int)
+}
+
+// Command is a program that the shell can run. args[0] is the name it was
+// called by; the return value is the exit code (0 to 255). It must return soon
+// after ctx is done, and must bound what it keeps in memory.
+type Command func(ctx context.Context, env Env, args []string) int
+
+// Env is what a command sees of the shell that runs it.
+type Env struct {
+	Streams
+	FS       FS
+	Net      Net
+	Dir      string // working directory, absolute
+	Getenv   func(name string) string
+	Environ  func() []string // NAME=value, exported only
+	Hostname string
+	// Run runs another command line (argv) in the same environment: for xargs, env, time, watch, timeout.
+	Run func(ctx context.Context, env Env, argv []string) int
+}
+
+// Commands is the standard set: cat, ls, grep, sed, awk, curl and so on.
+func Commands() map[string]Command { panic("being built") }
+
+// Options configure a shell.
+type Options struct {
+	FS       FS
+	Net      Net
+	Commands map[string]Command // external commands by name; missing ones give "sh: foo: not found" and 127
+	Dir      string
+	Env      []string // NAME=value
+	Hostname string
+	Limits   Limits
+}
+
+// Limits bound what one shell may use; zero means the default of each.
+type Limits struct {
+	Jobs     int   // background jobs and pipeline stages at once (default 64)
+	Depth    int   // function and subshell nesting (default 200)
+	VarBytes int64 // one variable or command substitution (default 1 MiB)
+}
+
+// Shell is an interpreter with its variables, functions and working directory.
+// Not for concurrent use.
+type Shell struct{}
+
+// New makes a shell.
+func New(o Options) (*Shell, error) { panic("being built") }
+
+// Run runs a script (as sh -c does) and returns its exit code. Syntax errors are
+// printed to s.Err in the manner of sh, exit code 2.
+func (sh *Shell) Run(ctx context.Context, script string, s Streams) int { panic("being built") }
+
+// Interactive reads command lines from the terminal with line editing, history
+// and completion until EOF or exit, and returns the exit code. in carries raw
+// key presses, out gets what a terminal shows; this is the line discipline
+// too: echo, Ctrl-C (cancels the running command's context), Ctrl-D, and cooked
+// input for commands that read standard input.
+func (sh *Shell) Interactive(ctx context.Context, o InteractiveOptions) int { panic("being built") }
+
+// InteractiveOptions configure an interactive shell.
+type InteractiveOptions struct {
+	In       io.Reader
+	Out      io.Writer
+	Resize   <-chan Size
+	Size     Size
+	Prompt   func() string     // may hold ANSI colours
+	Complete Completer         // nil: files and command names
+	History  []string          // oldest first
+	OnLine   func(line string) // a command line was entered (for history)
+}
+
+// Size is a terminal's size in character cells.
+type Size struct{ Cols, Rows int }
+
+// Completer proposes completions of the word at byte position pos of line. The proposals
+// replace line[start:pos].
+type Completer func(ctx context.Context, line string, pos int) (start int, proposals []string)
