@@ -1,0 +1,91 @@
+# Kubistro. The two commands to know: `make run` and `make test`.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# One set of build flags everywhere: other flags compile Kubernetes a second time.
+export CGO_ENABLED := 0
+
+KUBE := v1.37.2
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+STAMP := -X k8s.io/component-base/version.gitVersion=$(KUBE) -X k8s.io/component-base/version.gitMajor=1 \
+  -X k8s.io/component-base/version.gitMinor=37 -X k8s.io/component-base/version.gitTreeState=clean \
+  -X k8s.io/client-go/pkg/version.gitVersion=$(KUBE) -X k8s.io/client-go/pkg/version.gitMajor=1 \
+  -X k8s.io/client-go/pkg/version.gitMinor=37 -X k8s.io/client-go/pkg/version.gitTreeState=clean
+LDFLAGS := -s -w $(STAMP)
+
+ADDR ?= 127.0.0.1:8080
+ASSETS := web/assets
+ASSET_SOURCES := $(shell find $(ASSETS)/src -type f 2>/dev/null) $(wildcard $(ASSETS)/*.json $(ASSETS)/*.mjs)
+
+export KUBISTRO_LABSERVER := $(CURDIR)/bin/labserver
+export KUBISTRO_CLUSTERHOST := $(CURDIR)/bin/clusterhost
+
+.PHONY: help
+help: ## say what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+.PHONY: run
+run: build ## build what is missing and serve on http://localhost:8080
+	@bin/labserver serve --addr $(ADDR)
+
+.PHONY: build
+build: generate assets labserver clusterhost ## bin/labserver and bin/clusterhost
+
+.PHONY: labserver
+labserver: generate assets
+	@$(call say,building bin/labserver (2 to 3 minutes the first time, then seconds))
+	@go build -ldflags '$(LDFLAGS) -X main.version=$(VERSION)' -o bin/labserver ./cmd/labserver
+
+.PHONY: clusterhost
+clusterhost:
+	@$(call say,building bin/clusterhost: it holds Kubernetes $(KUBE) itself$(,) about 10 minutes the first time$(,) then seconds)
+	@go build -ldflags '$(LDFLAGS)' -o bin/clusterhost ./cmd/clusterhost
+
+.PHONY: generate
+generate: ## Go code from templ components
+	@go tool templ generate -path web >/dev/null 2>&1 || go tool templ generate -path web
+
+.PHONY: assets
+assets: $(ASSETS)/dist/manifest.json ## scripts and styles of the page
+
+$(ASSETS)/node_modules/.package-lock.json: $(ASSETS)/package-lock.json
+	@$(call say,fetching the page's libraries with npm)
+	@npm ci --prefix $(ASSETS) --no-fund --no-audit --loglevel=error
+	@touch $@
+
+$(ASSETS)/dist/manifest.json: $(ASSETS)/node_modules/.package-lock.json $(ASSET_SOURCES)
+	@$(call say,bundling the page's scripts and styles)
+	@npm run --silent build --prefix $(ASSETS)
+
+.PHONY: test
+test: build chromium ## all tests: Go, TypeScript, browser
+	@$(call say,checking and testing TypeScript)
+	@npm run --silent check --prefix $(ASSETS)
+	@npm run --silent test --prefix $(ASSETS) -- --test-reporter=tap > bin/typescript.tap || { cat bin/typescript.tap; exit 1; }
+	@$(call say,testing Go: units$(,) real control planes$(,) headless Chromium)
+	@go test -json -vet=off -timeout 25m ./... | go run ./hack/testreport -tap bin/typescript.tap
+
+.PHONY: chromium
+chromium:
+	@hack/chromium
+
+.PHONY: vet
+vet: ## go vet and staticcheck
+	@hack/lint
+
+.PHONY: format
+format: ## gofmt and templ fmt
+	@gofmt -w $$(git ls-files '*.go')
+	@go tool templ fmt web >/dev/null
+
+.PHONY: bench
+bench: build ## measure and print the table of docs/benchmarks.md
+	@go run ./hack/bench -labserver bin/labserver
+
+.PHONY: clean
+clean: ## remove what was built
+	@rm -rf bin $(ASSETS)/node_modules && find $(ASSETS)/dist -type f ! -name .keep -delete
+
+, := ,
+say = printf '\033[1m==> %s\033[0m\n' '$(1)' >&2
