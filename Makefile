@@ -33,7 +33,11 @@ run: build ## build what is missing and serve on http://localhost:8080
 build: generate assets labserver clusterhost ## bin/labserver and bin/clusterhost
 
 .PHONY: labserver
-labserver: generate assets
+labserver: generate assets labserver-only
+
+# Without npm: for builds that bring the bundles along.
+.PHONY: labserver-only
+labserver-only:
 	@$(call say,building bin/labserver (2 to 3 minutes the first time, then seconds))
 	@go build -ldflags '$(LDFLAGS) -X main.version=$(VERSION)' -o bin/labserver ./cmd/labserver
 
