@@ -1,0 +1,251 @@
+// Package course reads courses from a file system: course.yaml, level.yaml,
+// quiz.yaml, lesson Markdown and manifests. It names every fault with file and
+// line. It never talks to a cluster and knows nothing of learners.
+package course
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"kubistro/internal/checker"
+	"kubistro/internal/lab"
+)
+
+// Library is all courses. It is immutable and safe for concurrent use.
+type Library struct{ Courses []*Course }
+
+// Course is a series of levels on one kind of cluster.
+type Course struct {
+	ID      string // the folder's name
+	Title   lab.Text
+	Summary lab.Text
+	Spec    lab.ClusterSpec
+	Cast    []Person
+	Levels  []*Level
+}
+
+// Person is somebody of the story who speaks in asides.
+type Person struct {
+	ID   string
+	Name lab.Text
+	Role lab.Text // who that is in Kubernetes
+}
+
+// Level is one chapter with its exercises and quiz.
+type Level struct {
+	Course  *Course
+	ID      string // the folder's number: "1"
+	Number  int
+	Title   lab.Text
+	Summary lab.Text
+	Minutes int
+	// Coming: announced, not there yet. Only ID, Number, Title and Summary are set.
+	Coming bool
+	// Needs are the driver's capabilities that the level can't do without (cluster.Capability).
+	Needs     []string
+	Lesson    map[lab.Lang]*Document
+	Exercises []*Exercise
+	Quiz      []*Question
+	Files     fs.FS // the level's folder: paths of manifests are relative to it
+}
+
+// Exercise is a task on the cluster.
+type Exercise struct {
+	Level  *Level
+	ID     string // unique within the course, a slug
+	Letter string // a, b, c ... within the level
+	Title  lab.Text
+	Task   lab.Text // Markdown; TaskHTML is its rendered form
+	// TaskHTML is safe HTML.
+	TaskHTML lab.Text
+	// Setup are manifests (paths in Level.Files) that make the start state,
+	// applied in this order by the lab before the learner begins.
+	Setup []string
+	// Ready says when the start state has been reached after Setup; nil: at once.
+	Ready *checker.Check
+	// Files are placed in the learner's home when the exercise starts or is reset, by path.
+	Files  map[string][]byte
+	Checks []*checker.Check
+	Hints  []Hint
+	// Settle is how long verification waits at most for the checks' results after a script.
+	Settle    time.Duration
+	Solutions []Solution
+	Wrong     []Wrong
+}
+
+// Hint is one piece of help.
+type Hint struct {
+	Text lab.Text // Markdown
+	HTML lab.Text // safe HTML
+	// When says whether the hint fits what is wrong now; nil: always. A learner
+	// who asks gets the first hint not opened yet whose When holds.
+	When *checker.Check
+}
+
+// Solution is a way to do an exercise.
+type Solution struct {
+	Title   lab.Text
+	Files   map[string][]byte // written to the home before the script runs
+	Script  string            // shell lines as typed in the terminal
+	Answers map[string]string // typed answers by check id, given after the script
+}
+
+// Wrong is an attempt that must not pass.
+type Wrong struct {
+	Title   string // for the author
+	Files   map[string][]byte
+	Script  string
+	Answers map[string]string
+	Check   string // the check that must be not met after it
+	Message string // a part of its English message
+}
+
+// QuestionKind is how a question is answered.
+type QuestionKind string
+
+// The kinds of questions.
+const (
+	OneOf     QuestionKind = "one"     // exactly one option
+	SeveralOf QuestionKind = "several" // all right ones and no other
+	Order     QuestionKind = "order"   // all options in the right order
+)
+
+// Question is a quiz question.
+type Question struct {
+	ID   string // unique within the course
+	Kind QuestionKind
+	Text lab.Text // Markdown
+	HTML lab.Text // safe HTML
+	// Options in the author's order; for kind order that is the right order, so
+	// show Shuffled.
+	Options []Option
+}
+
+// Option is an answer to choose or to put in order.
+type Option struct {
+	ID      string
+	Text    lab.Text // Markdown
+	HTML    lab.Text // safe HTML, inline
+	Why     lab.Text // why it is right or wrong; for kind order: why it comes here
+	WhyHTML lab.Text // safe HTML, inline
+	Right   bool     // always true for kind order
+}
+
+// Document is a lesson in one language, cut into sections.
+type Document struct {
+	Lang     lab.Lang
+	Title    string
+	Sections []Section
+}
+
+// Section is what stands under one heading of level 2 (the first section may have none).
+// Both languages have the same section ids in the same order.
+type Section struct {
+	ID     string
+	Title  string // plain text
+	Blocks []Block
+}
+
+// BlockKind tells what a block is.
+type BlockKind string
+
+// The kinds of blocks, and the fields of Block that each sets.
+const (
+	BlockHTML     BlockKind = "html"     // HTML
+	BlockCommand  BlockKind = "command"  // Commands
+	BlockOutput   BlockKind = "output"   // Lines: what a command prints, explained line by line
+	BlockManifest BlockKind = "manifest" // Path, Text: a manifest to open in the editor
+	BlockExercise BlockKind = "exercise" // Exercise
+	BlockQuiz     BlockKind = "quiz"     // Questions
+	BlockAside    BlockKind = "aside"    // Speaker (nil: the narrator), HTML
+	BlockDiagram  BlockKind = "diagram"  // Text: monospaced drawing, HTML: caption that also describes it
+)
+
+// Block is one piece of a lesson.
+type Block struct {
+	ID   string // the same in both languages: SECTION-N
+	Kind BlockKind
+	// HTML is safe HTML. Live values stand in it as
+	// <span class="js-live" data-live-want="..." data-live-...>FALLBACK</span>, see Live.
+	HTML      string
+	Commands  []Command
+	Lines     []OutputLine
+	Path      string
+	Text      string
+	Exercise  *Exercise
+	Questions []*Question
+	Speaker   *Person
+}
+
+// Command is one line that a run button types into the terminal.
+type Command struct{ Parts []Part }
+
+// Part is a piece of a command: plain text, or a value taken from the live cluster when the button is pressed.
+type Part struct {
+	Text string // for a live part: what stands there while the cluster has no such object
+	Live *Live
+}
+
+// String is the command with the fallbacks of its live parts.
+func (c Command) String() string {
+	var b strings.Builder
+	for _, p := range c.Parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// OutputLine is a line of a command's output with an explanation, either may be empty.
+type OutputLine struct {
+	Text string
+	Note string // plain text
+}
+
+// Live is a value of the live cluster: "newest Pod of deployment/grill",
+// "ip of oldest Pod with station=grill", "count of Pods with station=grill".
+type Live struct {
+	Source   string // as written
+	Want     string // name, ip, node, status, restarts, count
+	Pick     string // newest, oldest; empty for count
+	Kind     string // Pod, ReplicaSet, ...
+	Owner    string // deployment/grill: owned by it, directly or through a ReplicaSet; may be empty
+	Labels   string // station=grill; may be empty
+	Fallback string
+}
+
+// Repository is an image name that the pantry knows, with its tags.
+type Repository struct {
+	Name string // docker.io/library/nginx, or as in pantry.Repository
+	Tags []string
+}
+
+// Fault is something wrong in a course. Line counts from 1; 0 means the file as a whole.
+type Fault struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Message string `json:"message"`
+}
+
+func (f *Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Message) }
+
+// Faults is the error of Load: all that is wrong, sorted by file and line.
+type Faults []Fault
+
+func (f Faults) Error() string {
+	lines := make([]string, len(f))
+	for i := range f {
+		lines[i] = f[i].Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives the single faults to errors.As.
+func (f Faults) Unwrap() []error {
+	out := make([]error, len(f))
+	for i := range f {
+		out[i] = &f[i]
+	}
+	return out
+}

@@ -1,0 +1,10 @@
+// Package lessons holds the courses as files: prose, manifests, checks, quizzes
+// and solutions. It has no code besides the embedding.
+package lessons
+
+import "embed"
+
+// FS has one folder per course.
+//
+//go:embed all:restaurant
+var FS embed.FS
