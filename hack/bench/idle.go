@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// usage is what the cluster hosts of a server use on average.
+type usage struct {
+	pss     int64   // bytes of one cluster
+	percent float64 // of one core, of one cluster
+}
+
+func (u usage) memory() string    { return fmt.Sprintf("%.0f MB", float64(u.pss)/1e6) }
+func (u usage) processor() string { return fmt.Sprintf("%.1f %% of a core", u.percent) }
+
+// idle watches the cluster hosts for the given time; memory is read at its end.
+func (s *server) idle(ctx context.Context, d time.Duration) (usage, error) {
+	pids := s.hosts()
+	if len(pids) == 0 {
+		return usage{}, errors.New("no clusterhost process found")
+	}
+	before := ticks(pids)
+	began := time.Now()
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+		return usage{}, ctx.Err()
+	}
+	const ticksPerSecond = 100 // USER_HZ, fixed by the Linux ABI
+	spent := float64(ticks(pids)-before) / ticksPerSecond
+	u := usage{percent: 100 * spent / time.Since(began).Seconds() / float64(len(pids))}
+	for _, pid := range pids {
+		u.pss += pss(pid)
+	}
+	u.pss /= int64(len(pids))
+	return u, nil
+}
+
+// hosts finds the processes whose command line names the server's data folder.
+func (s *server) hosts() []string {
+	var pids []string
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range files {
+		text, _ := os.ReadFile(f)
+		if strings.Contains(string(text), "clusterhost") && strings.Contains(string(text), s.data) {
+			pids = append(pids, filepath.Base(filepath.Dir(f)))
+		}
+	}
+	return pids
+}
+
+// ticks adds up user and system time (fields 14 and 15 of proc_pid_stat(5)).
+func ticks(pids []string) int64 {
+	var sum int64
+	for _, pid := range pids {
+		text, _ := os.ReadFile("/proc/" + pid + "/stat")
+		_, rest, _ := strings.Cut(string(text), ") ")
+		fields := strings.Fields(rest)
+		for _, i := range []int{11, 12} {
+			if i < len(fields) {
+				n, _ := strconv.ParseInt(fields[i], 10, 64)
+				sum += n
+			}
+		}
+	}
+	return sum
+}
+
+// pss is the proportional set size in bytes (proc_pid_smaps_rollup).
+func pss(pid string) int64 {
+	text, _ := os.ReadFile("/proc/" + pid + "/smaps_rollup")
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
+			n, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return n * 1024
+		}
+	}
+	return 0
+}
