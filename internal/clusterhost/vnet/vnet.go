@@ -9,57 +9,214 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Limits of a network; a learner's programs meet them as ENOBUFS or EMFILE.
+const (
+	maxInterfaces = 4096
+	maxConns      = 8192 // of a network
+	maxConnsOut   = 2048 // opened through one interface
+	maxConnsIn    = 4096 // accepted by one interface
+	maxListeners  = 256  // of one interface
+	backlog       = 128  // connections that wait for Accept
 )
 
 // Network is one cluster's network. All methods are safe for concurrent use.
-type Network struct{}
+type Network struct {
+	buffers budget
+	done    chan struct{} // closed by Close
+
+	mu       sync.Mutex
+	closed   bool
+	byIP     map[netip.Addr]*stack
+	ghosts   map[netip.Addr]*stack // closed while silent; their peers still wait
+	stacks   map[*stack]struct{}
+	conns    int
+	services *ServiceTable
+	dnsReady func() bool
+}
 
 // New makes an empty network.
-func New() *Network { panic("being built") }
+func New() *Network {
+	return &Network{
+		done:   make(chan struct{}),
+		byIP:   make(map[netip.Addr]*stack),
+		ghosts: make(map[netip.Addr]*stack),
+		stacks: make(map[*stack]struct{}),
+	}
+}
 
 // Close resets every connection, closes every listener and waits for the network's goroutines.
-func (n *Network) Close() error { panic("being built") }
+func (n *Network) Close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.closed = true
+	close(n.done)
+	all := make([]*stack, 0, len(n.stacks)+len(n.ghosts))
+	for s := range n.stacks {
+		all = append(all, s)
+	}
+	for _, s := range n.ghosts {
+		all = append(all, s)
+	}
+	for _, s := range all {
+		s.down = false // nothing is to be kept waiting any more
+		s.detachLocked()
+		s.buryLocked(syscall.ECONNRESET)
+	}
+	n.mu.Unlock()
+	return nil
+}
 
 // Attach adds an interface (a node's or a Pod's). Its error is for an address that is taken.
 // Traffic among the containers of a Pod uses the Pod's Interface and 127.0.0.1 of it.
-func (n *Network) Attach(name string, ips ...netip.Addr) (*Interface, error) { panic("being built") }
+func (n *Network) Attach(name string, ips ...netip.Addr) (*Interface, error) {
+	fail := func(errno syscall.Errno, ip netip.Addr) error {
+		return &net.OpError{Op: "attach", Net: "ip", Addr: &net.IPAddr{IP: ip.AsSlice()}, Err: errno}
+	}
+	addrs := make([]netip.Addr, len(ips))
+	for k, ip := range ips {
+		ip = ip.Unmap()
+		if !ip.IsValid() || ip.IsUnspecified() || ip.IsLoopback() || ip.IsMulticast() {
+			return nil, fail(syscall.EINVAL, ip)
+		}
+		addrs[k] = ip
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, &net.OpError{Op: "attach", Net: "ip", Err: net.ErrClosed}
+	}
+	if len(n.stacks) >= maxInterfaces {
+		return nil, &net.OpError{Op: "attach", Net: "ip", Err: syscall.ENOBUFS}
+	}
+	for _, ip := range addrs {
+		if n.byIP[ip] != nil {
+			return nil, fail(syscall.EADDRINUSE, ip)
+		}
+	}
+	s := newStack(n, name, addrs)
+	n.stacks[s] = struct{}{}
+	for _, ip := range addrs {
+		n.byIP[ip] = s
+		if g := n.ghosts[ip]; g != nil { // a new owner of the address answers old peers with RST
+			g.buryLocked(syscall.ECONNRESET)
+		}
+	}
+	return &Interface{stack: s}, nil
+}
 
-// Interface is a Pod's or node's place in the network, with a loopback of its own.
-type Interface struct{}
+// SetServices makes Service addresses and cluster DNS names work; nil takes them away.
+func (n *Network) SetServices(t *ServiceTable) {
+	n.mu.Lock()
+	n.services = t
+	n.mu.Unlock()
+}
+
+// SetDNSReady says whether the cluster's DNS answers; while ready returns false
+// every lookup times out. Nil, the default, means always. The function must not block.
+func (n *Network) SetDNSReady(ready func() bool) {
+	n.mu.Lock()
+	n.dnsReady = ready
+	n.mu.Unlock()
+}
+
+// Stats are counts of what a network holds.
+type Stats struct {
+	Interfaces, Conns int
+	BufferBytes       int64
+}
+
+// Stats counts what the network holds now.
+func (n *Network) Stats() Stats {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return Stats{Interfaces: len(n.stacks), Conns: n.conns, BufferBytes: n.buffers.used.Load()}
+}
+
+// Interface is a Pod's or node's place in the network, with a loopback of its
+// own, or one process's view of it (Process).
+type Interface struct {
+	stack   *stack
+	sockets *socketSet // nil but in a view
+}
+
+// Process is a view of the interface for one process or container: the same
+// addresses, ports and loopback, but Close closes only the sockets that were
+// opened through the view, as a kernel does when a process ends.
+func (i *Interface) Process() *Interface {
+	return &Interface{stack: i.stack, sockets: newSocketSet()}
+}
+
+// Name is the name that Attach was called with.
+func (i *Interface) Name() string { return i.stack.name }
 
 // IPs are the interface's addresses, without loopback.
-func (i *Interface) IPs() []netip.Addr { panic("being built") }
+func (i *Interface) IPs() []netip.Addr { return append([]netip.Addr(nil), i.stack.ips...) }
 
-// Listen listens on ":80", "0.0.0.0:80", "127.0.0.1:80" or an own address;
-// port 0 picks one. Errors are *net.OpError around syscall.EADDRINUSE and so on.
-func (i *Interface) Listen(address string) (net.Listener, error) { panic("being built") }
-
-// DialContext connects to host:port; a host that isn't an IP is looked up with
-// the interface's resolver. Errors are *net.OpError around
-// syscall.ECONNREFUSED, EHOSTUNREACH, or a timeout; *net.DNSError for names.
-func (i *Interface) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	panic("being built")
+// ServeNodePorts makes the interface a node's: node ports of Services answer on
+// its addresses. In the way of kube-proxy they win over listeners.
+func (i *Interface) ServeNodePorts(on bool) {
+	n := i.stack.net
+	n.mu.Lock()
+	i.stack.node = on
+	n.mu.Unlock()
 }
 
 // SetDNS sets the resolver configuration (a Pod's /etc/resolv.conf).
-func (i *Interface) SetDNS(c DNSConfig) { panic("being built") }
+func (i *Interface) SetDNS(c DNSConfig) {
+	n := i.stack.net
+	n.mu.Lock()
+	i.stack.dns = c
+	n.mu.Unlock()
+}
 
-// LookupHost resolves a name as getaddrinfo in a Pod would: search path, ndots, cluster DNS.
-func (i *Interface) LookupHost(ctx context.Context, name string) ([]netip.Addr, error) {
-	panic("being built")
+// DNS returns the resolver configuration.
+func (i *Interface) DNS() DNSConfig {
+	n := i.stack.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return i.stack.dns
 }
 
 // SetDown makes the interface silent: packets vanish in both directions, so that
 // dials hang until their context ends and open connections stall, as when a
-// node loses power or its cable. False brings it back.
-func (i *Interface) SetDown(down bool) { panic("being built") }
-
-// Close detaches the interface: its listeners close and its connections are reset.
-func (i *Interface) Close() error { panic("being built") }
-
-// DNSConfig is what /etc/resolv.conf says.
-type DNSConfig struct {
-	Nameserver netip.Addr // 10.96.0.10
-	Search     []string   // default.svc.cluster.local svc.cluster.local cluster.local
-	Ndots      int        // 5
+// node loses power or its cable. False brings it back. Loopback is not affected.
+// Connections that are silent for longer than TCP keep-alive lasts time out.
+func (i *Interface) SetDown(down bool) {
+	n := i.stack.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i.stack.setDownLocked(down)
 }
+
+// Close detaches the interface: its listeners close and its connections are
+// reset. Of a view (Process) it closes the view's own sockets only; connections
+// end with FIN. While the interface is down its peers learn nothing of it.
+func (i *Interface) Close() error {
+	n := i.stack.net
+	if i.sockets != nil {
+		i.sockets.closeAll()
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i.stack.detachLocked()
+	return nil
+}
+
+// Dialer returns DialContext bound to this interface, in the form that
+// http.Transport and others take.
+func (i *Interface) Dialer() func(ctx context.Context, network, address string) (net.Conn, error) {
+	return i.DialContext
+}
+
+// keepAlive is how long a silent connection lasts: Go's and Linux' keep-alive
+// gives up after about this time.
+const keepAlive = 150 * time.Second
