@@ -1,0 +1,108 @@
+// Package ui draws the pages: typed view models and the templ components that
+// turn them into HTML, and the interface's texts. It does no I/O.
+package ui
+
+import (
+	"fmt"
+
+	"github.com/a-h/templ"
+
+	"kubistro/internal/course"
+	"kubistro/internal/lab"
+)
+
+// Page is what every page needs.
+type Page struct {
+	Texts *Texts
+	Lang  lab.Lang
+	Title string
+	Path  string // for the language links
+	Theme string // light, dark or empty: the system's
+	Nonce string // for style elements that scripts make
+	// Addresses of the assets; empty without a bundle.
+	Script, Style, Icons, Icon string
+}
+
+// T is the text of a key in the page's language.
+func (p Page) T(key string, args ...any) string { return p.Texts.In(p.Lang, key, args...) }
+
+// In is a lesson's text in the page's language.
+func (p Page) In(t lab.Text) string { return t.In(p.Lang) }
+
+// Other is the language that the page isn't in.
+func (p Page) Other() lab.Lang {
+	if p.Lang == lab.ZhTW {
+		return lab.En
+	}
+	return lab.ZhTW
+}
+
+// OtherLink is the page in the other language.
+func (p Page) OtherLink() templ.SafeURL {
+	return templ.SafeURL(p.Path + "?lang=" + string(p.Other()))
+}
+
+// Card is a course or a level with the learner's progress.
+type Card struct {
+	Number  int
+	Title   string
+	Summary string
+	Link    templ.SafeURL // empty: not open yet
+	Minutes int
+	Percent int
+	Parts   string // "7 levels", "5 exercises · 6 questions"
+	Current bool   // where to go on
+}
+
+// HomePage is the list of courses.
+type HomePage struct {
+	Page
+	Courses []Card
+	Go      templ.SafeURL // the one clear next step
+	Started bool
+}
+
+// CoursePage is the list of a course's levels.
+type CoursePage struct {
+	Page
+	Name    string
+	Summary string
+	Percent int
+	Levels  []Card
+}
+
+// LevelPage is the lab.
+type LevelPage struct {
+	Page
+	Course   *course.Course
+	Level    *course.Level
+	Doc      *course.Document
+	Percent  int
+	Missing  []string // capabilities that the driver lacks: the level can't be done here
+	Next     *course.Level
+	Previous *course.Level
+}
+
+// ErrorPage tells what went wrong and where to go.
+type ErrorPage struct {
+	Page
+	Status  int
+	Message string
+}
+
+func courseLink(c *course.Course) templ.SafeURL { return templ.SafeURL("/courses/" + c.ID) }
+
+func levelLink(l *course.Level) templ.SafeURL {
+	return templ.SafeURL("/courses/" + l.Course.ID + "/" + l.ID)
+}
+
+// LevelLink is the address of a level's page.
+func LevelLink(l *course.Level) templ.SafeURL { return levelLink(l) }
+
+// CourseLink is the address of a course's page.
+func CourseLink(c *course.Course) templ.SafeURL { return courseLink(c) }
+
+func percentText(n int) string { return fmt.Sprintf("%d%%", n) }
+
+// progressClass picks one of the widths in the style sheet, so that no inline style is needed.
+func progressClass(percent int) string { return fmt.Sprintf("w-%d", (percent+2)/5*5) }
