@@ -14,7 +14,7 @@ import (
 	"kubistro/internal/shell"
 )
 
-// Image is what a node has after a pull.
+// Image is what a node has after a pull. It is shared and must not be changed.
 type Image struct {
 	Name       string // normalised: docker.io/library/nginx:latest
 	ID         string // sha256:... ; also the digest in RepoDigests
@@ -61,46 +61,3 @@ type Process struct {
 	// Usage is where the program reports work that costs CPU and memory. Never nil.
 	Usage *Usage
 }
-
-// Store is a container's shared state: string keys to any value; safe for concurrent use.
-type Store struct{}
-
-// Registry is the set of images that exist.
-type Registry struct{}
-
-// Default is the pantry of this version.
-func Default() *Registry { panic("being built") }
-
-// Pull finds an image by reference as a container runtime would. Errors are
-// *PullError.
-func (r *Registry) Pull(ref string) (*Image, error) { panic("being built") }
-
-// Repositories lists the known repositories with their tags, sorted: for messages and lint.
-func (r *Registry) Repositories() []Repository { panic("being built") }
-
-// Repository is a known name and its tags.
-type Repository struct {
-	Name string
-	Tags []string
-}
-
-// PullError says why an image can't be pulled, in the container runtime's words.
-type PullError struct {
-	// Invalid: the reference can't be parsed (InvalidImageName instead of ErrImagePull).
-	Invalid bool
-	Message string
-}
-
-func (e *PullError) Error() string { return e.Message }
-
-// Usage counts what a container uses, for kubectl top and (later) limits. Safe for concurrent use.
-type Usage struct{}
-
-// AddCPU counts d of CPU time that the program has used or pretends to have used, in nanoseconds.
-func (u *Usage) AddCPU(nanos int64) { panic("being built") }
-
-// SetMemory says how many bytes the program holds now.
-func (u *Usage) SetMemory(bytes int64) { panic("being built") }
-
-// Read returns the CPU time so far (nanoseconds) and the working set (bytes).
-func (u *Usage) Read() (cpuNanos, memoryBytes int64) { panic("being built") }
