@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// gcPercent trades CPU for memory: a learner's cluster is idle most of the time
+// and there are many on a machine.
+const gcPercent = 50
+
+// limitProcess bounds what the process takes: the collector works harder from
+// three quarters of the memory on.
+func limitProcess(memory int64, log *slog.Logger) {
+	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(memory / 4 * 3)
+	if err := setRlimits(); err != nil {
+		log.Warn("resource limits can't be set", "err", err)
+	}
+}
+
+// watchMemory calls over once when the process's own memory passes limit bytes.
+// It returns when ctx is done.
+func watchMemory(ctx context.Context, limit int64, over func(error)) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if rss := anonymous(); rss > limit {
+			over(fmt.Errorf("%d MiB of %d MiB", rss>>20, limit>>20))
+			return
+		}
+	}
+}
+
+// anonymous is the memory that belongs to the process alone, without mapped
+// files; 0 where the system doesn't tell.
+func anonymous() int64 {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, ok := strings.Cut(string(b), "RssAnon:")
+	if !ok {
+		return 0
+	}
+	kb, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	return kb << 10
+}

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package main
+
+// setRlimits does nothing where the system has no such limits.
+func setRlimits() error { return nil }

@@ -1,0 +1,141 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+)
+
+// fileEtcd is etcd's socket in the cluster's folder.
+const fileEtcd = "etcd.sock"
+
+// walSegment is what etcd preallocates on disk twice per cluster; its own
+// default of 64 MB would cost a workshop gigabytes.
+const walSegment = 4 << 20
+
+// etcdMember is the whiteboard: one etcd member on a unix socket, without peers.
+type etcdMember struct {
+	embed *embed.Etcd
+	url   string
+	quota int64
+	log   *slog.Logger
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
+}
+
+// startEtcd starts the member on folder dir/etcd and waits until it serves. The
+// data isn't forced to the disk at every write: a crash of the machine may cost
+// a cluster its last seconds, a crash of the process nothing.
+func startEtcd(ctx context.Context, dir, socket string, quota int64, log *slog.Logger) (*etcdMember, error) {
+	data := filepath.Join(dir, "etcd")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	wal.SegmentSizeBytes = walSegment
+	client := url.URL{Scheme: "unix", Path: socket}
+	peer := url.URL{Scheme: "http", Host: "localhost:2380"} // a name only: nothing listens there
+	cfg := embed.NewConfig()
+	cfg.Name = officeName
+	cfg.Dir = data
+	cfg.LogLevel = "error"
+	cfg.ListenClientUrls = []url.URL{client}
+	cfg.AdvertiseClientUrls = []url.URL{client}
+	cfg.ListenPeerUrls = nil
+	cfg.AdvertisePeerUrls = []url.URL{peer}
+	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
+	cfg.UnsafeNoFsync = true
+	cfg.TickMs = 10
+	cfg.ElectionMs = 100
+	cfg.QuotaBackendBytes = quota
+	cfg.SnapshotCount = 2000
+	cfg.SnapshotCatchUpEntries = 100
+	cfg.EnableGRPCGateway = false
+	e, err := embed.StartEtcd(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	select {
+	case <-e.Server.ReadyNotify():
+	case err := <-e.Err():
+		e.Close()
+		return nil, fmt.Errorf("etcd: %w", err)
+	case <-ctx.Done():
+		e.Close()
+		return nil, ctx.Err()
+	}
+	m := &etcdMember{embed: e, url: client.String(), quota: quota, log: log}
+	var care context.Context
+	care, m.stop = context.WithCancel(context.Background())
+	m.wg.Go(func() { m.maintain(care) })
+	return m, nil
+}
+
+// close stops the member; everything written is on the disk afterwards.
+func (m *etcdMember) close() {
+	m.stop()
+	m.wg.Wait()
+	m.embed.Close()
+}
+
+// size is how many bytes the database takes.
+func (m *etcdMember) size() int64 { return m.embed.Server.Backend().Size() }
+
+// maintain keeps the database small and takes back the alarm of a full one: with
+// the alarm only reads and deletes go on, until somebody compacts,
+// defragments and disarms, which a learner can't.
+func (m *etcdMember) maintain(ctx context.Context) {
+	t := time.NewTicker(5 * time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if err := m.maintainOnce(ctx); err != nil && ctx.Err() == nil {
+			m.log.Warn("etcd maintenance failed", "err", err)
+		}
+	}
+}
+
+func (m *etcdMember) maintainOnce(ctx context.Context) error {
+	s := m.embed.Server
+	alarm := false
+	for _, a := range s.Alarms() {
+		alarm = alarm || a.Alarm == pb.AlarmType_NOSPACE
+	}
+	if !alarm && s.Backend().Size() < m.quota*7/10 {
+		return nil
+	}
+	rev := s.KV().Rev()
+	if rev > s.KV().FirstRev() {
+		if _, err := s.Compact(ctx, &pb.CompactionRequest{Revision: rev, Physical: true}); err != nil {
+			return fmt.Errorf("compact: %w", err)
+		}
+	}
+	b := s.Backend()
+	b.ForceCommit()
+	if b.SizeInUse() < b.Size()*8/10 {
+		if err := b.Defrag(); err != nil {
+			return fmt.Errorf("defragment: %w", err)
+		}
+	}
+	if !alarm || b.Size() >= m.quota*9/10 {
+		return nil
+	}
+	_, err := s.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: uint64(s.MemberID()), Alarm: pb.AlarmType_NOSPACE})
+	if err != nil {
+		return fmt.Errorf("disarm: %w", err)
+	}
+	m.log.Info("etcd has room again", "bytes", b.Size(), "quota", m.quota)
+	return nil
+}

@@ -1,0 +1,276 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"kubistro/internal/clusterhost/controlapi"
+	"kubistro/internal/clusterhost/vnet"
+)
+
+// startTimeout is how long a start may take, on a machine that is busy with many.
+const startTimeout = 3 * time.Minute
+
+// Host is one learner's cluster. Its methods may be called concurrently and at
+// any time after New.
+type Host struct {
+	cfg     Config
+	log     *slog.Logger
+	started time.Time
+	stages  stageLog
+	sockets *controlapi.SocketDir
+	trail   *auditTrail
+
+	net      *vnet.Network
+	office   *vnet.Interface
+	street   *vnet.Interface
+	listener *apiListener
+
+	done context.Context // ends with Shutdown
+	stop context.CancelFunc
+
+	// What start makes; end takes it down in reverse order.
+	pki       *pki
+	etcd      *etcdMember
+	api       *apiServer
+	stopAPI   context.CancelFunc
+	manager   *controllerManager
+	scheduler *schedulerProcess
+
+	mu     sync.Mutex
+	access *controlapi.Access
+	nodes  *nodes
+}
+
+// New prepares a cluster in the folder of cfg; nothing runs yet.
+func New(cfg Config) (*Host, error) {
+	sockets, err := controlapi.OpenSocketDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{
+		cfg: cfg, log: cfg.Log, started: time.Now(), sockets: sockets,
+		trail: newAuditTrail(newKindIndex(schemes()...)), net: vnet.New(), listener: newAPIListener(),
+	}
+	h.done, h.stop = context.WithCancel(context.Background())
+	if h.office, err = h.net.Attach(officeName, officeIP); err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
+	if h.street, err = h.net.Attach("street", streetIP); err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
+	h.street.SetDNS(podDNS("default"))
+	return h, nil
+}
+
+// Run starts the cluster and works until ctx is done or Shutdown is called, then
+// stops it gracefully. An error means that the start failed or that a part
+// of the control plane ended by itself; the folder is good for another try.
+func (h *Host) Run(ctx context.Context) error {
+	defer h.stop()
+	defer context.AfterFunc(ctx, h.stop)()
+	err := h.start(h.done)
+	if err != nil && h.done.Err() == nil {
+		h.stages.fail(err)
+		h.log.Error("the cluster can't start", "err", err)
+	} else if err == nil {
+		err = h.wait()
+	} else {
+		err = nil // stopped while it started
+	}
+	h.end()
+	return err
+}
+
+// wait returns when the cluster is to stop, with an error when the API server ended before.
+func (h *Host) wait() error {
+	select {
+	case <-h.done.Done():
+		return nil
+	case <-h.api.done:
+		return fmt.Errorf("the API server ended by itself: %w", h.api.err)
+	}
+}
+
+// Shutdown begins the graceful stop and returns at once.
+func (h *Host) Shutdown() { h.stop() }
+
+// start brings the cluster up, stage by stage, and returns when it is ready.
+func (h *Host) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("the start took too long"))
+	defer cancel()
+	if err := h.startEtcd(ctx); err != nil {
+		return err
+	}
+	transport, err := h.startAPIServer(ctx)
+	if err != nil {
+		return err
+	}
+	if err := h.startParts(ctx, transport); err != nil {
+		return err
+	}
+	h.stages.begin(controlapi.StageReady)
+	if err := h.systemPods(ctx); err != nil {
+		return err
+	}
+	h.stages.end(controlapi.StageReady)
+	h.log.Info("cluster is ready", "after", time.Since(h.started).Round(time.Millisecond))
+	return nil
+}
+
+func (h *Host) startEtcd(ctx context.Context) (err error) {
+	h.stages.begin(controlapi.StageEtcd)
+	if h.pki, err = openPKI(filepath.Join(h.cfg.Dir, "pki"), nodeIPs(h.cfg.Spec)); err != nil {
+		return err
+	}
+	if err = h.pki.writeTokens(nodeNames(h.cfg.Spec)); err != nil {
+		return err
+	}
+	if h.etcd, err = startEtcd(ctx, h.cfg.Dir, h.sockets.Path(fileEtcd), h.cfg.EtcdQuota, h.log); err != nil {
+		return err
+	}
+	h.stages.end(controlapi.StageEtcd)
+	return nil
+}
+
+func (h *Host) startAPIServer(ctx context.Context) (*http.Transport, error) {
+	h.stages.begin(controlapi.StageAPIServer)
+	socket, err := h.sockets.Listen(controlapi.FileAPI)
+	if err != nil {
+		return nil, fmt.Errorf("API server: %w", err)
+	}
+	h.listener.add(socket)
+	inside, err := h.office.Listen(fmt.Sprintf(":%d", apiPort))
+	if err != nil {
+		return nil, fmt.Errorf("API server: %w", err)
+	}
+	h.listener.add(inside)
+	dial := apiDialer(h.sockets)
+	transport, err := newTransport(dial, h.pki.caPEM, serverName)
+	if err != nil {
+		return nil, fmt.Errorf("API server: %w", err)
+	}
+	// The API server outlives the parts that need it to end well.
+	running, stop := context.WithCancel(context.Background())
+	h.stopAPI = stop
+	h.api, err = startAPIServer(running, apiServerParts{
+		pki: h.pki, etcdURL: h.etcd.url, listener: h.listener, dialSelf: dial,
+		egress: h.office.DialContext, audit: h.trail,
+	}, func(a *apiServer) { h.net.SetServices(vnet.NewServiceTable(a.informers)) })
+	if err != nil {
+		return nil, err
+	}
+	if err := h.api.ready(ctx); err != nil {
+		return nil, err
+	}
+	abs, err := filepath.Abs(filepath.Join(h.cfg.Dir, controlapi.FileAPI))
+	if err != nil {
+		return nil, fmt.Errorf("API server: %w", err)
+	}
+	h.mu.Lock()
+	h.access = &controlapi.Access{Socket: abs, ServerName: serverName, CAPEM: h.pki.caPEM, Token: h.pki.token(userLearner)}
+	h.mu.Unlock()
+	h.stages.end(controlapi.StageAPIServer)
+	return transport, nil
+}
+
+// startParts starts the controllers, the scheduler and the nodes side by side.
+func (h *Host) startParts(ctx context.Context, transport *http.Transport) error {
+	parts := []struct {
+		stage string
+		start func() error
+	}{
+		{controlapi.StageControllers, func() (err error) {
+			if h.manager, err = newControllerManager(h.done, h.pki, transport); err != nil {
+				return err
+			}
+			return h.manager.start(h.done, transport, h.log)
+		}},
+		{controlapi.StageScheduler, func() (err error) {
+			h.scheduler, err = startScheduler(h.done, h.pki.token(userScheduler), transport)
+			return err
+		}},
+		{controlapi.StageKitchens, func() error {
+			n, err := h.startNodes(h.done, transport)
+			if err != nil {
+				return err
+			}
+			h.mu.Lock()
+			h.nodes = n
+			h.mu.Unlock()
+			return n.ready(ctx)
+		}},
+	}
+	errs := make(chan error, len(parts))
+	for _, p := range parts {
+		h.stages.begin(p.stage)
+		go func() {
+			err := p.start()
+			if err == nil {
+				h.stages.end(p.stage)
+			}
+			errs <- err
+		}()
+	}
+	var all error
+	for range parts {
+		all = errors.Join(all, <-errs)
+	}
+	return all
+}
+
+// end takes down what start made, in reverse order.
+func (h *Host) end() {
+	begin := time.Now()
+	h.mu.Lock()
+	h.access = nil
+	n := h.nodes
+	h.mu.Unlock()
+	if n != nil {
+		n.close()
+	}
+	if h.scheduler != nil {
+		h.scheduler.close()
+	}
+	if h.manager != nil {
+		h.manager.close(h.log)
+	}
+	if h.stopAPI != nil {
+		h.stopAPI()
+	}
+	if h.api != nil {
+		h.api.waitStopped(h.listener, h.log)
+	}
+	h.listener.Close()
+	if h.etcd != nil {
+		h.etcd.close()
+	}
+	h.net.Close()
+	os.Remove(h.sockets.Path(controlapi.FileAPI))
+	h.sockets.Close()
+	h.log.Info("cluster is stopped", "took", time.Since(begin).Round(time.Millisecond))
+}
+
+// systemPods waits until the cluster's own Pods run.
+func (h *Host) systemPods(ctx context.Context) error {
+	_, err := kubernetes.NewForConfig(h.api.loopback)
+	return err
+}
+
+// podDNS is the resolver configuration of Pods in a namespace.
+func podDNS(namespace string) vnet.DNSConfig {
+	return vnet.DNSConfig{
+		Nameserver: dnsIP,
+		Search:     []string{namespace + ".svc." + clusterZone, "svc." + clusterZone, clusterZone},
+		Ndots:      5,
+	}
+}

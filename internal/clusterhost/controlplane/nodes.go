@@ -1,0 +1,149 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"kubistro/internal/clusterhost/controlapi"
+	"kubistro/internal/clusterhost/kubelet"
+	"kubistro/internal/clusterhost/pantry"
+	"kubistro/internal/lab"
+)
+
+// nodes are the cluster's simulated nodes.
+type nodes struct {
+	kubelets map[string]*kubelet.Kubelet
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
+}
+
+// nodeNames lists the office and the kitchens.
+func nodeNames(s lab.ClusterSpec) []string {
+	out := []string{officeName}
+	for _, k := range s.Kitchens {
+		out = append(out, k.Name)
+	}
+	return out
+}
+
+// nodeConfigs describes the nodes: the office as kubeadm makes it, the kitchens as the course wants them.
+func nodeConfigs(s lab.ClusterSpec) ([]kubelet.Config, error) {
+	office := kubelet.Config{
+		Name: officeName, IP: officeIP,
+		Labels: map[string]string{
+			"node-role.kubernetes.io/control-plane":                   "",
+			"node.kubernetes.io/exclude-from-external-load-balancers": "",
+		},
+		Taints: []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}},
+	}
+	if err := setSize(&office, "2", "2Gi"); err != nil {
+		return nil, err
+	}
+	out := []kubelet.Config{office}
+	for i, k := range s.Kitchens {
+		c := kubelet.Config{Name: k.Name, IP: kitchenIP(i), Labels: maps.Clone(k.Labels)}
+		if err := setSize(&c, k.CPU, k.Memory); err != nil {
+			return nil, fmt.Errorf("node %s: %w", k.Name, err)
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func setSize(c *kubelet.Config, cpu, memory string) error {
+	list := corev1.ResourceList{
+		corev1.ResourcePods:             resource.MustParse("110"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
+	}
+	for name, quantity := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory} {
+		q, err := resource.ParseQuantity(quantity)
+		if err != nil {
+			return fmt.Errorf("%s %q: %w", name, quantity, err)
+		}
+		list[name] = q
+	}
+	c.Capacity, c.Allocatable = list, list.DeepCopy()
+	return nil
+}
+
+// startNodes runs all nodes; they register by themselves. It returns at once.
+func (h *Host) startNodes(ctx context.Context, transport http.RoundTripper) (*nodes, error) {
+	configs, err := nodeConfigs(h.cfg.Spec)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	n := &nodes{kubelets: map[string]*kubelet.Kubelet{}, cancel: cancel}
+	images := pantry.Default()
+	services := h.api.informers.Core().V1().Services()
+	for _, c := range configs {
+		client, err := kubernetes.NewForConfig(rest.AddUserAgent(restConfig(transport, h.pki.token("system:node:"+c.Name)), "kubelet"))
+		if err != nil {
+			n.close()
+			return nil, fmt.Errorf("node %s: %w", c.Name, err)
+		}
+		c.Client, c.Network, c.Images, c.Clock, c.Log = client, h.net, images, h.cfg.Clock, h.log
+		c.StateDir = filepath.Join(h.cfg.Dir, "nodes", c.Name)
+		c.Services, c.ServicesSynced = services.Lister(), services.Informer().HasSynced
+		c.AllowPeer = func(ip netip.Addr) bool { return ip == officeIP }
+		if c.Name == officeName {
+			c.Interface = h.office
+		}
+		k, err := kubelet.New(c)
+		if err != nil {
+			n.close()
+			return nil, fmt.Errorf("node %s: %w", c.Name, err)
+		}
+		n.kubelets[c.Name] = k
+		n.wg.Go(func() {
+			if err := k.Run(ctx); err != nil {
+				h.log.Error("node ended", "node", c.Name, "err", err)
+			}
+		})
+	}
+	return n, nil
+}
+
+// ready waits until every node has reported Ready.
+func (n *nodes) ready(ctx context.Context) error {
+	for name, k := range n.kubelets {
+		select {
+		case <-k.Ready():
+		case <-ctx.Done():
+			return fmt.Errorf("node %s: %w", name, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// close freezes all Pods into checkpoints and waits for that.
+func (n *nodes) close() {
+	n.cancel()
+	n.wg.Wait()
+}
+
+// Power powers a kitchen off or on; the office has no switch.
+func (h *Host) Power(r controlapi.PowerRequest) error {
+	h.mu.Lock()
+	n := h.nodes
+	h.mu.Unlock()
+	if n == nil || n.kubelets[r.Node] == nil || r.Node == officeName {
+		return fmt.Errorf("there is no kitchen %q", r.Node)
+	}
+	if r.On {
+		n.kubelets[r.Node].PowerOn()
+	} else {
+		n.kubelets[r.Node].PowerOff()
+	}
+	return nil
+}
