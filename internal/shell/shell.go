@@ -47,6 +47,18 @@ type Streams struct {
 	// TTY: Out is a terminal of Cols by Rows; commands may use colours and columns.
 	TTY  bool
 	Size func() (cols, rows int)
+	// Term is the terminal itself, for commands that need key presses as they
+	// come (kubectl exec -it, watch, less); nil without a terminal.
+	Term Terminal
+}
+
+// Terminal lets a command switch its terminal to raw input.
+type Terminal interface {
+	// Raw makes In deliver key presses unchanged, without echo and without
+	// turning Ctrl-C into a cancellation, until restore is called.
+	Raw() (restore func())
+	// Resizes returns a channel with each new size until stop is called.
+	Resizes() (sizes <-chan Size, stop func())
 }
 
 // Command is a program that the shell can run. args[0] is the name it was
@@ -67,9 +79,6 @@ type Env struct {
 	Run func(ctx context.Context, env Env, argv []string) int
 }
 
-// Commands is the standard set: cat, ls, grep, sed, awk, curl and so on.
-func Commands() map[string]Command { panic("being built") }
-
 // Options configure a shell.
 type Options struct {
 	FS       FS
@@ -87,24 +96,6 @@ type Limits struct {
 	Depth    int   // function and subshell nesting (default 200)
 	VarBytes int64 // one variable or command substitution (default 1 MiB)
 }
-
-// Shell is an interpreter with its variables, functions and working directory.
-// Not for concurrent use.
-type Shell struct{}
-
-// New makes a shell.
-func New(o Options) (*Shell, error) { panic("being built") }
-
-// Run runs a script (as sh -c does) and returns its exit code. Syntax errors are
-// printed to s.Err in the manner of sh, exit code 2.
-func (sh *Shell) Run(ctx context.Context, script string, s Streams) int { panic("being built") }
-
-// Interactive reads command lines from the terminal with line editing, history
-// and completion until EOF or exit, and returns the exit code. in carries raw
-// key presses, out gets what a terminal shows; this is the line discipline
-// too: echo, Ctrl-C (cancels the running command's context), Ctrl-D, and cooked
-// input for commands that read standard input.
-func (sh *Shell) Interactive(ctx context.Context, o InteractiveOptions) int { panic("being built") }
 
 // InteractiveOptions configure an interactive shell.
 type InteractiveOptions struct {
