@@ -130,7 +130,7 @@ func (m *Manager) Replace(ctx context.Context, id string, spec lab.ClusterSpec) 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if old := m.clusters[id]; old != nil && old != c {
+	if old := m.clusters[id]; old != nil && old != c && m.running {
 		m.beginDelete(old)
 		m.changed()
 	}
@@ -177,8 +177,10 @@ func (m *Manager) claim(ctx context.Context, spec lab.ClusterSpec, why string) (
 func (m *Manager) deleteBehind(c *Cluster) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.beginDelete(c)
-	m.changed()
+	if m.running {
+		m.beginDelete(c)
+		m.changed()
+	}
 }
 
 // Open finds a cluster of a former life of the server (or of this one): running
@@ -198,6 +200,10 @@ func (m *Manager) Open(_ context.Context, id string, _ lab.ClusterSpec) (*Cluste
 func (m *Manager) Delete(ctx context.Context, id string) error {
 	m.mu.Lock()
 	c := m.clusters[id]
+	if c != nil && !m.running {
+		m.mu.Unlock()
+		return closed()
+	}
 	if c == nil {
 		m.mu.Unlock()
 		if err := m.cfg.Driver.Delete(ctx, id); err != nil {

@@ -61,6 +61,11 @@ func (m *Manager) start(ctx context.Context, c *Cluster, op *operation) (Instanc
 	case workWake:
 		return m.sleeper.Wake(ctx, c.id, progress)
 	default:
+		if m.sleeper == nil { // what is left of a crashed one can't be woken
+			if err := m.cfg.Driver.Delete(ctx, c.id); err != nil {
+				return nil, fmt.Errorf("delete remains: %w", err)
+			}
+		}
 		return m.cfg.Driver.Create(ctx, c.id, c.spec, progress)
 	}
 }

@@ -18,7 +18,7 @@ func (m *Manager) enqueue(c *Cluster, w work) {
 
 // changed lets whatever can start now start, after any change of state.
 func (m *Manager) changed() {
-	m.schedule()
+	m.schedule(m.clock.Now())
 	select {
 	case m.kick <- struct{}{}:
 	default: // the loop is about to look anyway
@@ -29,8 +29,9 @@ func (m *Manager) changed() {
 func (m *Manager) loop(ctx context.Context) {
 	for {
 		m.mu.Lock()
-		m.schedule()
-		due := m.deadline()
+		now := m.clock.Now()
+		m.schedule(now)
+		due := m.deadline(now)
 		m.mu.Unlock()
 		if due.IsZero() {
 			select {
@@ -56,12 +57,11 @@ func (m *Manager) loop(ctx context.Context) {
 	}
 }
 
-// schedule brings everything up to the present time.
-func (m *Manager) schedule() {
+// schedule does everything that is due at time now.
+func (m *Manager) schedule(now time.Time) {
 	if !m.running {
 		return
 	}
-	now := m.clock.Now()
 	for _, c := range m.clusters {
 		m.lookAtIdle(c, now)
 	}
@@ -180,13 +180,13 @@ func (m *Manager) numberQueue() {
 	}
 }
 
-// deadline is when schedule has something to do though nothing happens; zero for never.
-func (m *Manager) deadline() time.Time {
+// deadline is when, after time now, schedule has something to do though nothing
+// happens; zero for never.
+func (m *Manager) deadline(now time.Time) time.Time {
 	var due time.Time
 	if !m.running {
 		return due
 	}
-	now := m.clock.Now()
 	at := func(t time.Time) {
 		if t.After(now) && (due.IsZero() || t.Before(due)) {
 			due = t
