@@ -136,7 +136,7 @@ func (i *Interface) route(to netip.AddrPort) (route, error) {
 	client, _ := s.source(to.Addr())
 	var found bool
 	if nodePort {
-		r.to, found = services.nodePort(client, to.Port())
+		r.to, found = services.nodePort(client, to)
 		if found && target != s {
 			r.from = to.Addr()
 		}

@@ -120,7 +120,9 @@ func (n *Network) SetServices(t *ServiceTable) {
 }
 
 // SetDNSReady says whether the cluster's DNS answers; while ready returns false
-// every lookup times out. Nil, the default, means always. The function must not block.
+// every lookup times out. Nil, the default, goes by the network: the name server
+// is the Service at that address, and answers when the endpoint that gets the question
+// is there and not silent. The function must not block.
 func (n *Network) SetDNSReady(ready func() bool) {
 	n.mu.Lock()
 	n.dnsReady = ready
