@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -18,6 +19,21 @@ func egressOnly(dial utilnet.DialFunc) *egressselector.EgressSelector {
 		egressselector.Cluster:      dial,
 		egressselector.ControlPlane: dial,
 	})
+}
+
+// byAddressOnly refuses names: what the API server has to reach comes with an
+// address, and a node of a real cluster doesn't know the names of the cluster either.
+func byAddressOnly(dial utilnet.DialFunc) utilnet.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+		}
+		if _, err := netip.ParseAddr(host); err != nil {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
+		}
+		return dial(ctx, network, address)
+	}
 }
 
 // errNoResolver is what every look-up through the host's resolver gives.

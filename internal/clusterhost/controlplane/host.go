@@ -35,8 +35,10 @@ type Host struct {
 	street   *vnet.Interface
 	listener *apiListener
 
-	done context.Context // ends with Shutdown
-	stop context.CancelFunc
+	done  context.Context // ends with Shutdown
+	stop  context.CancelFunc
+	up    chan struct{} // closed when the cluster is ready
+	ended chan struct{} // closed when Run returns
 
 	// What start makes; end takes it down in reverse order.
 	pki       *pki
@@ -60,6 +62,7 @@ func New(cfg Config) (*Host, error) {
 	h := &Host{
 		cfg: cfg, log: cfg.Log, started: time.Now(), sockets: sockets,
 		trail: newAuditTrail(newKindIndex(schemes()...)), net: vnet.New(), listener: newAPIListener(),
+		up: make(chan struct{}), ended: make(chan struct{}),
 	}
 	h.done, h.stop = context.WithCancel(context.Background())
 	if h.office, err = h.net.Attach(officeName, officeIP); err != nil {
@@ -76,6 +79,7 @@ func New(cfg Config) (*Host, error) {
 // stops it gracefully. An error means that the start failed or that a part
 // of the control plane ended by itself; the folder is good for another try.
 func (h *Host) Run(ctx context.Context) error {
+	defer close(h.ended)
 	defer h.stop()
 	defer context.AfterFunc(ctx, h.stop)()
 	err := h.start(h.done)
@@ -101,6 +105,18 @@ func (h *Host) wait() error {
 	}
 }
 
+// WaitReady returns when the cluster is ready, or an error when Run has ended or ctx is done.
+func (h *Host) WaitReady(ctx context.Context) error {
+	select {
+	case <-h.up:
+		return nil
+	case <-h.ended:
+		return errors.New("the cluster has ended")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Shutdown begins the graceful stop and returns at once.
 func (h *Host) Shutdown() { h.stop() }
 
@@ -123,6 +139,7 @@ func (h *Host) start(ctx context.Context) error {
 		return err
 	}
 	h.stages.end(controlapi.StageReady)
+	close(h.up)
 	h.log.Info("cluster is ready", "after", time.Since(h.started).Round(time.Millisecond))
 	return nil
 }
@@ -164,7 +181,7 @@ func (h *Host) startAPIServer(ctx context.Context) (*http.Transport, error) {
 	h.stopAPI = stop
 	h.api, err = startAPIServer(running, apiServerParts{
 		pki: h.pki, etcdURL: h.etcd.url, listener: h.listener, dialSelf: dial,
-		egress: h.office.DialContext, audit: h.trail,
+		egress: byAddressOnly(h.office.DialContext), audit: h.trail,
 	}, func(a *apiServer) { h.net.SetServices(vnet.NewServiceTable(a.informers)) })
 	if err != nil {
 		return nil, err
@@ -207,7 +224,10 @@ func (h *Host) startParts(ctx context.Context, transport *http.Transport) error 
 			h.mu.Lock()
 			h.nodes = n
 			h.mu.Unlock()
-			return n.ready(ctx)
+			if err := n.ready(ctx); err != nil {
+				return err
+			}
+			return labelOffice(ctx, h.api.loopback)
 		}},
 	}
 	errs := make(chan error, len(parts))

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -40,10 +42,6 @@ func nodeNames(s lab.ClusterSpec) []string {
 func nodeConfigs(s lab.ClusterSpec) ([]kubelet.Config, error) {
 	office := kubelet.Config{
 		Name: officeName, IP: officeIP,
-		Labels: map[string]string{
-			"node-role.kubernetes.io/control-plane":                   "",
-			"node.kubernetes.io/exclude-from-external-load-balancers": "",
-		},
 		Taints: []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}},
 	}
 	if err := setSize(&office, "2", "2Gi"); err != nil {
@@ -114,6 +112,10 @@ func (h *Host) startNodes(ctx context.Context, transport http.RoundTripper) (*no
 	return n, nil
 }
 
+// officeRole is what kubeadm adds to the office when it has joined; NodeRestriction
+// forbids a node to give itself these labels.
+const officeRole = `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":"","node.kubernetes.io/exclude-from-external-load-balancers":""}}}`
+
 // ready waits until every node has reported Ready.
 func (n *nodes) ready(ctx context.Context) error {
 	for name, k := range n.kubelets {
@@ -122,6 +124,18 @@ func (n *nodes) ready(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("node %s: %w", name, context.Cause(ctx))
 		}
+	}
+	return nil
+}
+
+// labelOffice gives the office its role.
+func labelOffice(ctx context.Context, loopback *rest.Config) error {
+	client, err := kubernetes.NewForConfig(loopback)
+	if err == nil {
+		_, err = client.CoreV1().Nodes().Patch(ctx, officeName, types.StrategicMergePatchType, []byte(officeRole), metav1.PatchOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("role of the office: %w", err)
 	}
 	return nil
 }
