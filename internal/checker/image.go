@@ -41,3 +41,10 @@ func sameImage(a, b string) bool {
 	}
 	return x.tag == y.tag
 }
+
+// NormalizeImage completes an image reference: nginx becomes
+// docker.io/library/nginx and latest. The tag is empty for a reference by digest.
+func NormalizeImage(ref string) (repository, tag string) {
+	i := parseImage(ref)
+	return i.repository, i.tag
+}

@@ -1,22 +1,154 @@
 package course
 
 import (
+	"cmp"
+	"errors"
 	"io/fs"
+	"path"
+	"slices"
+	"strconv"
 
 	"kubistro/internal/checker"
+	"kubistro/internal/lab"
 )
 
 // Load reads all courses: the folders at the root of fsys that have a
 // course.yaml. Its error is Faults, with every fault at once.
-func Load(fsys fs.FS) (*Library, error) { panic("being built") }
+func Load(fsys fs.FS) (*Library, error) {
+	l, faults := load(fsys)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return l, nil
+}
 
-// Lint returns every fault of every course, sorted by file and line. Images are
-// looked up in pantry; with a nil pantry they aren't looked at.
-func Lint(fsys fs.FS, pantry []Repository) []Fault { panic("being built") }
+func load(fsys fs.FS) (*Library, Faults) {
+	l := &Library{}
+	var faults Faults
+	folders, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, Faults{{File: ".", Message: err.Error()}}
+	}
+	for _, f := range folders {
+		if !f.IsDir() {
+			continue
+		}
+		if _, err := fs.Stat(fsys, path.Join(f.Name(), "course.yaml")); err != nil {
+			continue
+		}
+		b := &builder{fsys: fsys, course: &Course{ID: f.Name()}, ids: map[string]string{}}
+		b.build()
+		l.Courses = append(l.Courses, b.course)
+		faults = append(faults, b.faults...)
+	}
+	return l, sorted(faults)
+}
 
-// Schema is the JSON Schema of course.yaml, level.yaml and quiz.yaml:
-// an object with one schema for each under "$defs" (course, level, quiz).
-func Schema() []byte { panic("being built") }
+// sorted orders faults by file and line and drops repetitions.
+func sorted(f Faults) Faults {
+	slices.SortStableFunc(f, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(f)
+}
+
+// builder makes one course of its folder.
+type builder struct {
+	fsys   fs.FS
+	course *Course
+	ids    map[string]string // of exercises and questions: where each was first
+	faults Faults
+}
+
+// read decodes a file; false when it isn't there or unreadable.
+func (b *builder) read(name string, out any) bool {
+	raw, err := fs.ReadFile(b.fsys, name)
+	if err != nil {
+		message := "the file is missing"
+		if !errors.Is(err, fs.ErrNotExist) {
+			message = err.Error()
+		}
+		b.faults = append(b.faults, Fault{File: name, Message: message})
+		return false
+	}
+	d := &decoder{file: name}
+	d.decode(raw, out)
+	b.faults = append(b.faults, d.faults...)
+	return true
+}
+
+func (b *builder) build() {
+	var src courseFile
+	if !b.read(path.Join(b.course.ID, "course.yaml"), &src) {
+		return
+	}
+	b.course.Title, b.course.Summary = src.Title.Text, src.Summary.Text
+	b.course.Spec = lab.DefaultClusterSpec()
+	if len(src.Kitchens) > 0 {
+		b.course.Spec.Kitchens = nil
+	}
+	for _, k := range src.Kitchens {
+		labels := map[string]string{}
+		for key, v := range k.Labels {
+			labels[key] = v.Value
+		}
+		b.course.Spec.Kitchens = append(b.course.Spec.Kitchens, lab.Kitchen{
+			Name: k.Name.Value, CPU: k.CPU.Value, Memory: k.Memory.Value, Labels: labels,
+		})
+	}
+	for _, p := range src.Cast {
+		b.course.Cast = append(b.course.Cast, Person{ID: p.ID.Value, Name: p.Name.Text, Role: p.Role.Text})
+	}
+	for i, n := range src.Levels {
+		b.level(i+1, n)
+	}
+}
+
+// level reads a level's folder, or announces the level when there is none.
+func (b *builder) level(number int, n levelNode) {
+	id := strconv.Itoa(number)
+	l := &Level{Course: b.course, ID: id, Number: number, Title: n.Title.Text, Summary: n.Summary.Text}
+	b.course.Levels = append(b.course.Levels, l)
+	dir := path.Join(b.course.ID, id)
+	if _, err := fs.Stat(b.fsys, dir); err != nil {
+		l.Coming = true
+		return
+	}
+	files, err := fs.Sub(b.fsys, dir)
+	if err != nil {
+		b.faults = append(b.faults, Fault{File: dir, Message: err.Error()})
+		return
+	}
+	l.Files = files
+	var src levelFile
+	if b.read(path.Join(dir, "level.yaml"), &src) {
+		lb := &levelBuilder{builder: b, level: l, dir: dir, file: path.Join(dir, "level.yaml")}
+		lb.build(src)
+	}
+	var quiz quizFile
+	if b.read(path.Join(dir, "quiz.yaml"), &quiz) {
+		b.quiz(l, path.Join(dir, "quiz.yaml"), quiz)
+	}
+	b.lessons(l, dir)
+}
+
+func (b *builder) lessons(l *Level, dir string) {
+	l.Lesson = map[lab.Lang]*Document{}
+	for _, lang := range lab.Langs() {
+		name := path.Join(dir, "lesson."+string(lang)+".md")
+		raw, err := fs.ReadFile(b.fsys, name)
+		if err != nil {
+			b.faults = append(b.faults, Fault{File: name, Message: "the lesson is missing in " + string(lang)})
+			continue
+		}
+		doc, faults := parseLesson(l, name, lang, raw)
+		l.Lesson[lang] = doc
+		b.faults = append(b.faults, faults...)
+	}
+	if zh, en := l.Lesson[lab.ZhTW], l.Lesson[lab.En]; zh != nil && en != nil {
+		b.faults = append(b.faults, compareLessons(path.Join(dir, "lesson.en.md"), zh, en)...)
+	}
+}
 
 // Course finds a course; nil when there is none.
 func (l *Library) Course(id string) *Course {

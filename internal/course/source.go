@@ -1,0 +1,163 @@
+package course
+
+import "kubistro/internal/lab"
+
+// The structures of the YAML files. The decoder and the JSON Schema are both made from
+// them: the yaml tag names a field, rule:"required" demands it, enum lists its
+// values, doc describes it.
+
+// word is a scalar with its place.
+type word struct {
+	Value string
+	Line  int // of the text itself: for a block scalar that of its first line
+}
+
+// prose is a text in every language with its place.
+type prose struct {
+	lab.Text
+	Line int
+}
+
+type courseFile struct {
+	Title    prose         `yaml:"title" rule:"required" doc:"the course's name"`
+	Summary  prose         `yaml:"summary" rule:"required" doc:"one or two sentences for the course list"`
+	Kitchens []kitchenNode `yaml:"kitchens" doc:"worker nodes; left out: three of 2 CPU and 2 GiB"`
+	Cast     []personNode  `yaml:"cast" doc:"who speaks in asides"`
+	Levels   []levelNode   `yaml:"levels" rule:"required" doc:"all levels in order; one without a folder of its number is announced as coming"`
+}
+
+type kitchenNode struct {
+	Name   word            `yaml:"name" rule:"required"`
+	CPU    word            `yaml:"cpu" rule:"required" doc:"allocatable, as a Kubernetes quantity"`
+	Memory word            `yaml:"memory" rule:"required"`
+	Labels map[string]word `yaml:"labels"`
+}
+
+type personNode struct {
+	ID   word  `yaml:"id" rule:"required"`
+	Name prose `yaml:"name" rule:"required"`
+	Role prose `yaml:"role" rule:"required" doc:"who that is in Kubernetes"`
+}
+
+type levelNode struct {
+	Title   prose `yaml:"title" rule:"required"`
+	Summary prose `yaml:"summary" rule:"required"`
+}
+
+type levelFile struct {
+	Minutes       int            `yaml:"minutes" rule:"required" doc:"how long reading and exercises take"`
+	Needs         []word         `yaml:"needs" enum:"events|audit|network|kitchen-power|control-loops|clock|real-containers" doc:"capabilities of the driver"`
+	MissingImages []word         `yaml:"missingImages" doc:"images in manifests that must not exist, because the lesson wants a failed pull"`
+	Exercises     []exerciseNode `yaml:"exercises" rule:"required"`
+}
+
+type exerciseNode struct {
+	ID        word                   `yaml:"id" rule:"required" doc:"unique within the course"`
+	Title     prose                  `yaml:"title" rule:"required"`
+	Task      prose                  `yaml:"task" rule:"required" doc:"Markdown"`
+	Setup     []word                 `yaml:"setup" doc:"manifests of the start state, paths in the level's folder"`
+	Ready     word                   `yaml:"ready" doc:"CEL: the start state has been reached"`
+	Files     map[string]word        `yaml:"files" doc:"files of the learner's home: path in the home to path in the level's folder"`
+	Objects   map[string]objectNode  `yaml:"objects" doc:"variables for live objects"`
+	Requests  map[string]requestNode `yaml:"requests" doc:"variables for responses"`
+	Reads     map[string]word        `yaml:"reads" doc:"variables for files of the learner's home"`
+	Let       []letNode              `yaml:"let" doc:"named intermediate values"`
+	Checks    []checkNode            `yaml:"checks" rule:"required"`
+	Hints     []hintNode             `yaml:"hints" rule:"required"`
+	Solutions []solutionNode         `yaml:"solutions" rule:"required"`
+	Wrong     []wrongNode            `yaml:"wrong" rule:"required"`
+	Settle    word                   `yaml:"settle" doc:"how long verification waits at most for the checks, for instance 20s"`
+	Line      int                    `yaml:"-"`
+}
+
+type objectNode struct {
+	Kind      word `yaml:"kind" rule:"required"`
+	Namespace word `yaml:"namespace"`
+	Name      word `yaml:"name" doc:"one object"`
+	Labels    word `yaml:"labels" doc:"label selector: the list of objects that it picks"`
+	Line      int  `yaml:"-"`
+}
+
+type requestNode struct {
+	URL     word            `yaml:"url" rule:"required"`
+	Method  word            `yaml:"method"`
+	Headers map[string]word `yaml:"headers"`
+	Body    word            `yaml:"body"`
+	Times   int             `yaml:"times"`
+	Timeout word            `yaml:"timeout"`
+	Line    int             `yaml:"-"`
+}
+
+type letNode struct {
+	Name word `yaml:"name" rule:"required"`
+	Is   word `yaml:"is" rule:"required" doc:"CEL"`
+}
+
+type checkNode struct {
+	ID       word         `yaml:"id" rule:"required" doc:"unique within the exercise"`
+	Title    prose        `yaml:"title" rule:"required"`
+	Expect   []expectNode `yaml:"expect" rule:"required"`
+	Answer   *answerNode  `yaml:"answer" doc:"the learner types an answer"`
+	MustHold bool         `yaml:"mustHold" doc:"has to be met again when the exercise is completed"`
+	Done     prose        `yaml:"done" doc:"shown when met; {CEL} is filled in"`
+	Line     int          `yaml:"-"`
+}
+
+type expectNode struct {
+	That     word  `yaml:"that" rule:"required" doc:"CEL, true or false"`
+	Message  prose `yaml:"message" doc:"what is wrong; {CEL} is filled in"`
+	Object   word  `yaml:"object"`
+	Field    word  `yaml:"field"`
+	Expected word  `yaml:"expected"`
+	Found    word  `yaml:"found"`
+}
+
+type answerNode struct {
+	Prompt  prose        `yaml:"prompt" rule:"required"`
+	Choices []choiceNode `yaml:"choices" doc:"left out: free text"`
+}
+
+type choiceNode struct {
+	Value word  `yaml:"value" rule:"required"`
+	Label prose `yaml:"label" rule:"required"`
+}
+
+type hintNode struct {
+	Text prose `yaml:"text" rule:"required" doc:"Markdown"`
+	When word  `yaml:"when" doc:"CEL: the hint fits what is wrong now"`
+}
+
+type solutionNode struct {
+	Title   prose           `yaml:"title" rule:"required"`
+	Files   map[string]word `yaml:"files" doc:"written to the home first: path in the home to path in the level's folder"`
+	Script  word            `yaml:"script" rule:"required" doc:"shell lines as typed in the terminal"`
+	Answers map[string]word `yaml:"answers" doc:"typed answers by check"`
+}
+
+type wrongNode struct {
+	Title   word            `yaml:"title" rule:"required"`
+	Files   map[string]word `yaml:"files"`
+	Script  word            `yaml:"script" rule:"required"`
+	Answers map[string]word `yaml:"answers"`
+	Check   word            `yaml:"check" rule:"required" doc:"the check that must be not met"`
+	Message word            `yaml:"message" rule:"required" doc:"a part of its English message"`
+}
+
+type quizFile struct {
+	Questions []questionNode `yaml:"questions" rule:"required"`
+}
+
+type questionNode struct {
+	ID      word         `yaml:"id" rule:"required" doc:"unique within the course"`
+	Kind    word         `yaml:"kind" rule:"required" enum:"one|several|order"`
+	Text    prose        `yaml:"text" rule:"required" doc:"Markdown"`
+	Options []optionNode `yaml:"options" rule:"required" doc:"for kind order: in the right order"`
+	Line    int          `yaml:"-"`
+}
+
+type optionNode struct {
+	ID    word  `yaml:"id" rule:"required"`
+	Text  prose `yaml:"text" rule:"required"`
+	Why   prose `yaml:"why" rule:"required" doc:"why it is right, or wrong, or comes here"`
+	Right bool  `yaml:"right"`
+}
