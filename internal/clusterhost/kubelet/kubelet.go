@@ -2,15 +2,26 @@
 // protocols (Node, Lease, Pod status, Events, the kubelet's HTTP API for logs,
 // exec, attach and port-forward) and runs containers that are Go programs of the
 // pantry on the virtual network.
+//
+// What it reports follows the kubelet v1.37.2; comments name the file of
+// k8s.io/kubernetes that holds the rule. It never starts a process of the host,
+// never opens a socket of the host and writes only below Config.StateDir.
 package kubelet
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"kubistro/internal/clusterhost/pantry"
@@ -35,24 +46,156 @@ type Config struct {
 	// (the control plane's own parts on "office").
 	Static []*corev1.Pod
 	Log    *slog.Logger
+
+	// Services, when set, is the informer's view of all Services that every node
+	// of the host shares; nil makes the node watch Services by itself. Its
+	// informer is run by the owner.
+	Services       corelisters.ServiceLister
+	ServicesSynced cache.InformerSynced
+	// ClusterDNS is the nameserver of Pods; zero means 10.96.0.10.
+	ClusterDNS netip.Addr
+	// Certificate serves the kubelet's HTTP API; nil makes a self-signed one.
+	Certificate *tls.Certificate
+	// AllowPeer says who may open the kubelet's HTTP API; nil allows every
+	// address of the virtual network.
+	AllowPeer func(netip.Addr) bool
+	// Interface is the node's place in the network where it has been attached
+	// already (the office, whose API server listens before its kubelet runs); nil:
+	// the kubelet attaches Name with IP.
+	Interface *vnet.Interface
 }
 
 // Kubelet is one node.
-type Kubelet struct{}
+type Kubelet struct {
+	cfg   Config
+	log   *slog.Logger
+	clock clock.Clock
+	ready chan struct{}
+	once  sync.Once // closes ready
 
-// New prepares a node; nothing runs yet.
-func New(c Config) (*Kubelet, error) { panic("being built") }
+	power  *powerSwitch
+	disk   *quota // what all writable layers and emptyDirs of the node hold
+	images *imageStore
+
+	hostMu   sync.Mutex
+	hostDirs map[string]*inode // what hostPath volumes show
+
+	mu   sync.Mutex
+	boot *boot // nil while the node is off
+}
+
+// New prepares a node; nothing runs yet. The error is for a Config that lacks
+// something or a certificate that can't be made.
+func New(c Config) (*Kubelet, error) {
+	switch {
+	case c.Name == "":
+		return nil, errors.New("kubelet: a node needs a name")
+	case !c.IP.IsValid():
+		return nil, fmt.Errorf("kubelet %s: a node needs an address", c.Name)
+	case c.Client == nil, c.Network == nil, c.Images == nil:
+		return nil, fmt.Errorf("kubelet %s: client, network and images must be set", c.Name)
+	case c.StateDir == "":
+		return nil, fmt.Errorf("kubelet %s: a folder for checkpoints must be set", c.Name)
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if !c.ClusterDNS.IsValid() {
+		c.ClusterDNS = netip.AddrFrom4([4]byte{10, 96, 0, 10})
+	}
+	if c.Certificate == nil {
+		cert, err := selfSigned(c.Name, c.IP, c.Clock.Now())
+		if err != nil {
+			return nil, fmt.Errorf("kubelet %s: certificate: %w", c.Name, err)
+		}
+		c.Certificate = &cert
+	}
+	k := &Kubelet{
+		cfg:      c,
+		log:      c.Log.With("node", c.Name),
+		clock:    c.Clock,
+		ready:    make(chan struct{}),
+		power:    newPowerSwitch(),
+		disk:     newQuota(nodeDiskBytes, nil),
+		images:   newImageStore(c.Images),
+		hostDirs: map[string]*inode{},
+	}
+	return k, nil
+}
 
 // Run registers the node and works until ctx is done, then freezes the Pods into
-// checkpoints (they go on after the next Run without a counted restart).
-func (k *Kubelet) Run(ctx context.Context) error { panic("being built") }
+// checkpoints (they go on after the next Run without a counted restart). It is
+// called once. Its error is for what makes the node unable to work at all, such
+// as an address that another interface has.
+func (k *Kubelet) Run(ctx context.Context) error {
+	frozen, err := loadCheckpoint(k.cfg.StateDir)
+	if err != nil {
+		k.log.Warn("checkpoints can't be read; containers start anew", "err", err)
+	}
+	iface := k.cfg.Interface
+	if iface == nil {
+		if iface, err = k.cfg.Network.Attach(k.cfg.Name, k.cfg.IP); err != nil {
+			return fmt.Errorf("kubelet %s: attach to the network: %w", k.cfg.Name, err)
+		}
+	}
+	defer iface.Close()
+	defer k.power.close()
+	for ctx.Err() == nil {
+		if !k.power.waitOn(ctx) {
+			return nil
+		}
+		iface.SetDown(false)
+		b := newBoot(k, iface, frozen)
+		frozen = nil
+		k.setBoot(b)
+		off := b.run(ctx, k.power.offSignal())
+		k.setBoot(nil)
+		if !off {
+			cp := b.freeze()
+			if err := saveCheckpoint(k.cfg.StateDir, cp); err != nil {
+				return fmt.Errorf("kubelet %s: write checkpoints: %w", k.cfg.Name, err)
+			}
+			return nil
+		}
+		iface.SetDown(true)
+		b.cut()
+		k.power.confirmOff()
+		k.power.waitOn(ctx)
+		b.closeInterfaces()
+	}
+	return nil
+}
 
 // Ready is closed when the node is registered and has reported Ready for the first time.
-func (k *Kubelet) Ready() <-chan struct{} { panic("being built") }
+func (k *Kubelet) Ready() <-chan struct{} { return k.ready }
 
 // PowerOff stops the node as a tripped breaker does: containers die at once,
-// nothing is reported, its addresses go silent.
-func (k *Kubelet) PowerOff() { panic("being built") }
+// nothing is reported, its addresses go silent. It returns when that is so.
+func (k *Kubelet) PowerOff() { k.power.set(false) }
 
 // PowerOn boots it again: the containers of its Pods start anew, each a counted restart.
-func (k *Kubelet) PowerOn() { panic("being built") }
+func (k *Kubelet) PowerOn() { k.power.set(true) }
+
+func (k *Kubelet) setBoot(b *boot) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.boot = b
+}
+
+func (k *Kubelet) current() *boot {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.boot
+}
+
+// worker finds the Pod by namespace and name among those that this node knows; uid may be empty.
+func (k *Kubelet) worker(namespace, name string, uid types.UID) *worker {
+	b := k.current()
+	if b == nil {
+		return nil
+	}
+	return b.find(namespace, name, uid)
+}

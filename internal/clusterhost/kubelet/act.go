@@ -1,0 +1,346 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// plegPeriod is how long a real kubelet takes to notice what the runtime did
+// (pleg relist): it spaces the looks at a container that can't start.
+const plegPeriod = time.Second
+
+// Delays of a mount that fails: pkg/util/goroutinemap/exponentialbackoff.
+const (
+	mountDelayFirst = 500 * time.Millisecond
+	mountDelayMax   = 2*time.Minute + 2*time.Second
+)
+
+func (w *worker) facts() podFacts {
+	f := podFacts{pod: w.pod, hostIP: w.b.k.cfg.IP.String(), allocatable: w.b.k.cfg.Allocatable}
+	if w.ip.IsValid() {
+		f.podIP = w.ip.String()
+	}
+	return f
+}
+
+// mountVolumes mounts what isn't mounted yet and reports whether all is.
+func (w *worker) mountVolumes(ctx context.Context) bool {
+	all := true
+	now := w.b.k.clock.Now()
+	for _, v := range usedVolumes(w.pod) {
+		if w.volumes[v.Name] != nil {
+			continue
+		}
+		if at := w.mountAt[v.Name]; now.Before(at) {
+			w.at(at)
+			all = false
+			continue
+		}
+		vol, err := volumeMaker{b: w.b, facts: w.facts(), age: freshAge}.mount(ctx, v)
+		if ctx.Err() != nil {
+			return false
+		}
+		if err != nil {
+			all = false
+			d := min(2*w.mountDelay[v.Name], mountDelayMax)
+			if d == 0 {
+				d = mountDelayFirst
+			}
+			w.mountDelay[v.Name], w.mountAt[v.Name] = d, now.Add(d)
+			w.at(now.Add(d))
+			w.b.podEvent(w.pod, "", corev1.EventTypeWarning, "FailedMount", "MountVolume.SetUp failed for volume %q : %s", v.Name, mountError(err))
+			continue
+		}
+		w.volumes[v.Name] = vol
+		w.refreshAt = now.Add(jitter(resyncPeriod))
+	}
+	return all
+}
+
+// mountError hides nothing but the cluster's trouble to answer.
+func mountError(err error) string {
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return err.Error()
+	}
+	return err.Error()
+}
+
+// refreshVolumes brings files of ConfigMaps and Secrets up to date about once a minute.
+func (w *worker) refreshVolumes(ctx context.Context) {
+	m := volumeMaker{b: w.b, facts: w.facts(), age: refreshAge}
+	dynamic := false
+	for _, v := range w.volumes {
+		dynamic = dynamic || m.dynamic(v.spec)
+	}
+	if !dynamic {
+		return
+	}
+	now := w.b.k.clock.Now()
+	if now.Before(w.refreshAt) {
+		w.at(w.refreshAt)
+		return
+	}
+	for _, v := range w.volumes {
+		files, ok := m.refresh(ctx, v)
+		if !ok {
+			continue
+		}
+		w.fsMu.Lock()
+		if !v.root.holds(files) {
+			v.root.mtime = now
+			v.root.fill(files)
+		}
+		w.fsMu.Unlock()
+	}
+	w.refreshAt = now.Add(jitter(resyncPeriod))
+	w.at(w.refreshAt)
+}
+
+// holds says whether the directory has exactly these files.
+func (n *inode) holds(files payload) bool {
+	count := 0
+	var walk func(prefix string, d *inode) bool
+	walk = func(prefix string, d *inode) bool {
+		for name, c := range d.children {
+			if c.isDir() {
+				if !walk(prefix+name+"/", c) {
+					return false
+				}
+				continue
+			}
+			f := files[prefix+name]
+			if f == nil || f.mode != c.mode || (f.load == nil && string(f.data) != string(c.data)) {
+				return false
+			}
+			count++
+		}
+		return true
+	}
+	return walk("", n) && count == len(files)
+}
+
+// ensureSandbox gives the Pod its place in the network.
+func (w *worker) ensureSandbox() bool {
+	if w.sandbox {
+		return true
+	}
+	if w.pod.Spec.HostNetwork {
+		w.iface, w.ip = w.b.iface, w.b.k.cfg.IP
+	} else {
+		ip, err := w.b.addresses.take(w.ip)
+		if err != nil {
+			w.b.podEvent(w.pod, "", corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox %q: %v", newContainerID(), err)
+			w.after(jitter(backoffInitial))
+			return false
+		}
+		iface, err := w.b.k.cfg.Network.Attach(podName(w.pod), ip)
+		if err != nil {
+			w.b.addresses.give(ip)
+			w.b.podEvent(w.pod, "", corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox %q: %v", newContainerID(), err)
+			w.after(plegPeriod)
+			return false
+		}
+		w.iface, w.ip, w.ownIface = iface, ip, true
+		iface.SetDNS(w.dns())
+	}
+	w.mu.Lock()
+	w.sandbox = true
+	w.mu.Unlock()
+	w.push()
+	return true
+}
+
+// act follows kuberuntime/kuberuntime_manager.go, computePodActions and SyncPod.
+func (w *worker) act(ctx context.Context) {
+	if w.busy() {
+		return // a postStart hook holds the Pod's worker, as in a real kubelet
+	}
+	for _, s := range w.slots {
+		if s.kind == kindEphemeral && s.cur == nil && !w.tryStart(ctx, s) {
+			continue
+		}
+	}
+	if !w.initialize(ctx) {
+		return
+	}
+	for _, s := range w.slots {
+		if s.kind != kindRegular {
+			continue
+		}
+		w.restartUnhealthy(ctx, s, w.pod.Spec.RestartPolicy != corev1.RestartPolicyNever)
+		if w.wants(s) {
+			w.tryStart(ctx, s)
+			if w.busy() {
+				return
+			}
+		}
+	}
+}
+
+func (w *worker) busy() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.slots, func(s *slot) bool {
+		return s.cur != nil && s.cur.hookRunning && s.cur.state.Phase == containerRunning
+	})
+}
+
+// wants says whether a container is to be started (again).
+func (w *worker) wants(s *slot) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case s.cur == nil || s.rerun:
+		return true
+	case s.cur.state.Phase != containerExited:
+		return false
+	}
+	return shouldRestart(w.pod, s.spec, s.cur.state.ExitCode)
+}
+
+func (s *slot) running() bool { return s.cur != nil && s.cur.state.Phase == containerRunning }
+
+// initialize runs init containers one after the other, sidecars beside them, and
+// reports whether the regular containers may start.
+func (w *worker) initialize(ctx context.Context) bool {
+	started := false
+	w.mu.Lock()
+	for _, s := range w.slots {
+		started = started || s.kind == kindRegular && s.cur != nil && !s.cur.stale
+	}
+	w.mu.Unlock()
+	for _, s := range w.slots {
+		if s.kind != kindInit {
+			continue
+		}
+		if sidecar(s.spec) {
+			w.restartUnhealthy(ctx, s, true)
+			if w.wants(s) {
+				w.tryStart(ctx, s)
+			}
+			w.mu.Lock()
+			up := s.running() && s.cur.startedOK && !s.cur.hookRunning
+			w.mu.Unlock()
+			if !up && !started {
+				return false
+			}
+			continue
+		}
+		if started {
+			continue
+		}
+		w.mu.Lock()
+		done := !s.rerun && s.cur != nil && s.cur.state.Phase == containerExited && s.cur.state.ExitCode == 0
+		runs := !s.rerun && s.running()
+		w.mu.Unlock()
+		if done {
+			continue
+		}
+		if !runs && w.wants(s) {
+			w.tryStart(ctx, s)
+		}
+		return false
+	}
+	return true
+}
+
+// restartUnhealthy ends a container that a probe condemned.
+func (w *worker) restartUnhealthy(ctx context.Context, s *slot, again bool) {
+	w.mu.Lock()
+	inst := s.cur
+	if inst == nil || inst.unhealthy == "" || inst.killing || inst.state.Phase != containerRunning {
+		w.mu.Unlock()
+		return
+	}
+	msg := fmt.Sprintf("Container %s failed %s probe", s.name, inst.unhealthy)
+	if again {
+		msg += ", will be restarted"
+	}
+	grace := w.probeGrace(s, inst.unhealthy)
+	w.mu.Unlock()
+	w.kill(ctx, s, inst, msg, grace)
+}
+
+// probeGrace: kuberuntime_container.go, setTerminationGracePeriod.
+func (w *worker) probeGrace(s *slot, kind string) int64 {
+	p := s.spec.LivenessProbe
+	if kind == "startup" {
+		p = s.spec.StartupProbe
+	}
+	if p != nil && p.TerminationGracePeriodSeconds != nil {
+		return *p.TerminationGracePeriodSeconds
+	}
+	if g := w.pod.Spec.TerminationGracePeriodSeconds; g != nil {
+		return *g
+	}
+	return minimumGrace
+}
+
+// tryStart starts a container unless it must wait: doBackOff of kuberuntime_manager.go.
+func (w *worker) tryStart(ctx context.Context, s *slot) bool {
+	now := w.b.k.clock.Now()
+	w.mu.Lock()
+	var ended *containerState
+	if s.cur != nil && s.cur.state.Phase == containerExited && !s.cur.stale {
+		st := s.cur.state
+		ended = &st
+	}
+	w.mu.Unlock()
+	if ended != nil {
+		if until, wait := s.crash.since(ended.Finished, now); wait {
+			w.b.podEvent(w.pod, containerPath(s.kind, s.name), corev1.EventTypeWarning, "BackOff",
+				"Back-off restarting failed container %s in pod %s(%s)", s.name, podName(w.pod), w.pod.UID)
+			w.wait(s, &startProblem{
+				reason:  "CrashLoopBackOff",
+				message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s(%s)", s.crash.Delay, s.name, podName(w.pod), w.pod.UID),
+				until:   until,
+			})
+			return false
+		}
+		s.crash.next(ended.Finished, now)
+	}
+	problem := w.start(ctx, s)
+	if problem != nil {
+		w.wait(s, problem)
+		return false
+	}
+	w.push()
+	return true
+}
+
+// wait notes why a container doesn't run and when to look again.
+func (w *worker) wait(s *slot, p *startProblem) {
+	now := w.b.k.clock.Now()
+	state := &corev1.ContainerStateWaiting{Reason: p.reason, Message: p.message}
+	w.mu.Lock()
+	known := s.waiting != nil && s.waiting.Reason == p.reason
+	switch {
+	case p.reason == "CrashLoopBackOff" && !known, p.later && !known:
+		s.later = state // the status shows the end (or the failed pull) first
+	default:
+		s.waiting = state
+	}
+	w.mu.Unlock()
+	switch {
+	case p.reason == "CrashLoopBackOff" && !known:
+		w.after(plegPeriod)
+	case p.reason == "CrashLoopBackOff":
+		w.at(minTime(p.until, now.Add(resyncPeriod)))
+	case p.reason == "ErrImagePull":
+		w.after(plegPeriod)
+	default:
+		w.after(jitter(backoffInitial))
+	}
+}
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,101 @@
+package kubelet
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+)
+
+// How old an object may be: when a container starts, and when files of running
+// containers are brought up to date (volumes follow within about a minute).
+const (
+	freshAge   = time.Second
+	refreshAge = 20 * time.Second
+)
+
+// objectCache gets the ConfigMaps and Secrets that Pods of the node refer to. A
+// watch for each, as the real kubelet has, would cost more than it is worth here.
+type objectCache struct {
+	client kubernetes.Interface
+	clock  clock.PassiveClock
+
+	mu   sync.Mutex
+	seen map[objectKey]cachedObject
+}
+
+type objectKey struct{ kind, namespace, name string }
+
+type cachedObject struct {
+	at     time.Time
+	config *corev1.ConfigMap
+	secret *corev1.Secret
+}
+
+func newObjectCache(c kubernetes.Interface, cl clock.PassiveClock) *objectCache {
+	return &objectCache{client: c, clock: cl, seen: map[objectKey]cachedObject{}}
+}
+
+func (c *objectCache) lookup(k objectKey, age time.Duration) (cachedObject, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o, ok := c.seen[k]
+	if !ok || c.clock.Since(o.at) > age {
+		return cachedObject{}, false
+	}
+	return o, true
+}
+
+func (c *objectCache) store(k objectKey, o cachedObject) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o.at = c.clock.Now()
+	for key, old := range c.seen {
+		if o.at.Sub(old.at) > 2*resyncPeriod {
+			delete(c.seen, key)
+		}
+	}
+	c.seen[k] = o
+}
+
+// configMap gets a ConfigMap not older than age. A missing one is a NotFound
+// error with the kubelet's wording: util/manager/watch_based_manager.go.
+func (c *objectCache) configMap(ctx context.Context, namespace, name string, age time.Duration) (*corev1.ConfigMap, error) {
+	k := objectKey{"configmap", namespace, name}
+	if o, ok := c.lookup(k, age); ok {
+		return o.config, nil
+	}
+	cm, err := c.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, notFound(k, err)
+	}
+	c.store(k, cachedObject{config: cm})
+	return cm, nil
+}
+
+// secret gets a Secret as configMap gets ConfigMaps.
+func (c *objectCache) secret(ctx context.Context, namespace, name string, age time.Duration) (*corev1.Secret, error) {
+	k := objectKey{"secret", namespace, name}
+	if o, ok := c.lookup(k, age); ok {
+		return o.secret, nil
+	}
+	s, err := c.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, notFound(k, err)
+	}
+	c.store(k, cachedObject{secret: s})
+	return s, nil
+}
+
+func notFound(k objectKey, err error) error {
+	if apierrors.IsNotFound(err) {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: k.kind}, k.name)
+	}
+	return err
+}
