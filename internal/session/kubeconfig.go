@@ -1,0 +1,47 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"kubistro/internal/lab"
+	"kubistro/internal/store"
+)
+
+// Kubeconfig is part of API.
+func (s *Service) Kubeconfig(ctx context.Context, learner lab.LearnerID, id, baseURL string) ([]byte, error) {
+	l, err := s.find(ctx, learner, id)
+	if err != nil {
+		return nil, err
+	}
+	now := s.Clock.Now().UTC()
+	secret, err := s.Store.NewToken(ctx, store.Token{Session: id, Learner: learner, Created: now, Expires: now.Add(s.TokenLifetime)})
+	if err != nil {
+		return nil, fmt.Errorf("session: token: %w", err)
+	}
+	name := "kubistro-" + l.course.ID
+	c := clientcmdapi.NewConfig()
+	c.Clusters[name] = &clientcmdapi.Cluster{Server: baseURL + "/k8s/" + id}
+	c.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: secret}
+	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: "default"}
+	c.CurrentContext = name
+	data, err := clientcmd.Write(*c)
+	if err != nil {
+		return nil, fmt.Errorf("session: kubeconfig: %w", err)
+	}
+	return data, nil
+}
+
+// RevokeKubeconfigs is part of API.
+func (s *Service) RevokeKubeconfigs(ctx context.Context, learner lab.LearnerID, id string) error {
+	if _, err := s.find(ctx, learner, id); err != nil {
+		return err
+	}
+	if err := s.Store.RevokeTokens(ctx, id); err != nil {
+		return fmt.Errorf("session: revoke tokens: %w", err)
+	}
+	return nil
+}

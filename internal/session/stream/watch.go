@@ -1,0 +1,136 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"kubistro/internal/lab"
+)
+
+// Source is a running cluster as a Watch needs it.
+type Source interface {
+	REST() *rest.Config
+	Audit(ctx context.Context, after uint64) (<-chan lab.AuditEntry, error)
+}
+
+// Watch follows one running cluster until Stop: a watch per resource and the audit
+// stream, all into one feed.
+type Watch struct {
+	cache  *Cache
+	synced chan struct{}
+	stop   context.CancelFunc
+	wait   sync.WaitGroup
+}
+
+// Start begins to follow a cluster; audited says whether it tells who wrote what.
+func Start(cluster string, src Source, feed *Feed, audited bool, log *slog.Logger) (*Watch, error) {
+	cfg := src.REST()
+	cfg.UserAgent = LabUserAgent + "/watch"
+	cfg.QPS, cfg.Burst = -1, 0
+	dyn, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("client for watches: %w", err)
+	}
+	meta, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("client for watches: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &Watch{cache: newCache(feed), synced: make(chan struct{}), stop: cancel}
+	// Older audit entries are no news.
+	since := feed.Follow(cluster)
+	quiet := logr.Discard()
+	for _, k := range w.cache.kinds {
+		lw, expected := listWatch(dyn, meta, k.resource)
+		r := cache.NewReflectorWithOptions(lw, expected, k, cache.ReflectorOptions{
+			Name: k.resource.Kind, TypeDescription: k.resource.Kind, Logger: &quiet,
+		})
+		w.wait.Go(func() { r.RunWithContext(ctx) })
+	}
+	if audited {
+		w.wait.Go(func() { follow(ctx, src, feed, since, log) })
+	}
+	w.wait.Go(func() {
+		for _, k := range w.cache.kinds {
+			select {
+			case <-k.synced:
+			case <-ctx.Done():
+				return
+			}
+		}
+		feed.Synced()
+		close(w.synced)
+	})
+	return w, nil
+}
+
+// Cache is what the watches have delivered.
+func (w *Watch) Cache() *Cache { return w.cache }
+
+// Synced is closed when all first lists have come.
+func (w *Watch) Synced() <-chan struct{} { return w.synced }
+
+// Stop ends the watches and waits for them.
+func (w *Watch) Stop() {
+	w.stop()
+	w.wait.Wait()
+}
+
+func listWatch(dyn dynamic.Interface, meta metadata.Interface, r Resource) (cache.ListerWatcher, any) {
+	if r.MetadataOnly {
+		return &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return meta.Resource(r.GroupVersionResource).List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return meta.Resource(r.GroupVersionResource).Watch(ctx, o)
+			},
+		}, &metav1.PartialObjectMetadata{}
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return dyn.Resource(r.GroupVersionResource).List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return dyn.Resource(r.GroupVersionResource).Watch(ctx, o)
+		},
+	}, &unstructured.Unstructured{}
+}
+
+// follow passes the audit stream on and opens it again when it breaks. Numbers
+// start anew with the cluster's process, so time tells what is known already.
+func follow(ctx context.Context, src Source, feed *Feed, since time.Time, log *slog.Logger) {
+	defer feed.Audited(false)
+	for ctx.Err() == nil {
+		entries, err := src.Audit(ctx, 0)
+		if err != nil {
+			feed.Audited(false)
+			log.Debug("audit stream", "error", err)
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		feed.Audited(true)
+		for e := range entries {
+			if e.Time.After(since) {
+				since = e.Time
+				feed.Audit(e)
+			}
+		}
+	}
+}

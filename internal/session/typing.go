@@ -1,0 +1,95 @@
+package session
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"kubistro/internal/lab"
+	"kubistro/internal/store"
+	"kubistro/internal/terminal"
+)
+
+const (
+	lineLimit = 60 * time.Second       // for one command of a solution
+	quiet     = 150 * time.Millisecond // after output, before it is taken for a prompt
+)
+
+func markSolved(x *store.Exercise) error {
+	x.Solved = true
+	return nil
+}
+
+// typeScript types a script line by line, each after the prompt is back.
+func typeScript(ctx context.Context, term *terminal.Terminal, script string) error {
+	seen, _ := newest(term, 0)
+	for line := range strings.SplitSeq(strings.TrimRight(script, "\n"), "\n") {
+		if err := term.Input(line + "\r"); err != nil {
+			return lab.Fail(lab.CodeUnavailable, "終端機沒有回應，請再試一次。", "The terminal doesn't answer. Try again.").Because(err)
+		}
+		var err error
+		if seen, err = untilPrompt(ctx, term, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newest returns the number of the newest block, and the last line on the
+// screen that the blocks after n leave.
+func newest(term *terminal.Terminal, n uint64) (uint64, string) {
+	blocks, _, _ := term.Output(n)
+	var b strings.Builder
+	for _, block := range blocks {
+		n = block.N
+		b.WriteString(block.Out)
+	}
+	out := b.String()
+	return n, out[strings.LastIndexByte(out, '\n')+1:]
+}
+
+// untilPrompt waits until the output after block n ends with a prompt and
+// stays so for a moment.
+func untilPrompt(ctx context.Context, term *terminal.Terminal, n uint64) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, lineLimit)
+	defer cancel()
+	for {
+		_, _, more := term.Output(^uint64(0) >> 1)
+		last, line := newest(term, n)
+		if last > n && isPrompt(line) {
+			select {
+			case <-more:
+				continue
+			case <-time.After(quiet):
+				return last, nil
+			}
+		}
+		select {
+		case <-more:
+		case <-term.Done():
+			return last, lab.Fail(lab.CodeUnavailable, "終端機被關掉了。", "The terminal was closed.")
+		case <-ctx.Done():
+			return last, lab.Fail(lab.CodeUnavailable, "示範的指令一直沒有結束；可在終端機按 Ctrl-C。", "A command of the solution doesn't end. Press Ctrl-C in the terminal.").Because(ctx.Err())
+		}
+	}
+}
+
+// isPrompt recognises the shell's prompt, and that of a continued line, with or without colours.
+func isPrompt(line string) bool {
+	var b strings.Builder
+	escaped := false
+	for _, r := range line {
+		switch {
+		case r == '\x1b':
+			escaped = true
+		case escaped:
+			escaped = r == '[' || r == ']' || r == '?' || r == ';' || r >= '0' && r <= '9'
+		case r == '\r':
+			b.Reset()
+		default:
+			b.WriteRune(r)
+		}
+	}
+	text := b.String()
+	return strings.HasSuffix(text, "$ ") || text == "> "
+}
