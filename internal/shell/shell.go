@@ -107,6 +107,7 @@ type InteractiveOptions struct {
 	Complete Completer         // nil: files and command names
 	History  []string          // oldest first
 	OnLine   func(line string) // a command line was entered (for history)
+	Lang     string            // "zh" for Chinese notices, English otherwise
 }
 
 // Size is a terminal's size in character cells.
