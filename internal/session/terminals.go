@@ -147,3 +147,21 @@ func (s *Service) CloseTerminal(ctx context.Context, learner lab.LearnerID, id, 
 	}
 	return nil
 }
+
+// Exec runs a script in the session's home as if the learner had typed it, and
+// returns its output and exit code. It is for verification; pages use Terminal.
+func (s *Service) Exec(ctx context.Context, learner lab.LearnerID, id, script string) (output string, code int, err error) {
+	l, err := s.find(ctx, learner, id)
+	if err != nil {
+		return "", 0, err
+	}
+	r, err := l.settled(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	output, code, err = terminal.Exec(ctx, l.tabs.config(r, "verify"), script)
+	if err != nil {
+		return output, code, fmt.Errorf("session: run a script: %w", err)
+	}
+	return output, code, nil
+}

@@ -1,0 +1,299 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kubistro/internal/course"
+	"kubistro/internal/lab"
+)
+
+const (
+	defaultSettle = 20 * time.Second
+	lookEvery     = 200 * time.Millisecond
+	steadyFor     = 2 * time.Second // how long a wrong attempt has to stay wrong
+	scriptLimit   = 2 * time.Minute
+	outputKept    = 2000
+)
+
+// worker is one learner who tries everything.
+type worker struct {
+	Config
+	learner  lab.LearnerID
+	sessions map[string]string // by course
+}
+
+func (w *worker) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for _, id := range w.sessions {
+		if err := w.Lab.End(ctx, w.learner, id); err != nil {
+			w.Log.Warn("session not ended", "session", id, "error", err)
+		}
+	}
+}
+
+func (w *worker) session(ctx context.Context, courseID string) (string, error) {
+	if id := w.sessions[courseID]; id != "" {
+		return id, nil
+	}
+	s, _, err := w.Lab.Open(ctx, w.learner, courseID)
+	if err != nil {
+		return "", fmt.Errorf("verify: open a session: %w", err)
+	}
+	w.sessions[courseID] = s.ID
+	return s.ID, nil
+}
+
+// exercise verifies one exercise from its start state to its last wrong attempt.
+func (w *worker) exercise(ctx context.Context, e *course.Exercise) ([]Step, error) {
+	id, err := w.session(ctx, e.Level.Course.ID)
+	if err != nil {
+		return nil, err
+	}
+	a := &attempt{worker: w, id: id, e: e}
+	for _, need := range e.Level.Needs {
+		if !slices.Contains(w.Capabilities, need) {
+			a.step("start", "skipped: the driver lacks "+need, 0, "", "")
+			return a.steps, nil
+		}
+	}
+	began := time.Now()
+	state, err := w.Lab.Check(ctx, w.learner, id, e.ID)
+	if err != nil {
+		a.step("start", "", time.Since(began), "the start state can't be set up: "+text(err), "")
+		return a.steps, ctx.Err()
+	}
+	a.step("start", "", time.Since(began), tooEarly(state), "")
+	if len(e.Solutions) == 0 {
+		a.step("solution", "", 0, "there is no solution", "")
+	}
+	for _, v := range e.Solutions {
+		if err := a.right(ctx, v); err != nil {
+			return a.steps, err
+		}
+	}
+	for _, v := range e.Wrong {
+		if err := a.wrong(ctx, v); err != nil {
+			return a.steps, err
+		}
+	}
+	return a.steps, nil
+}
+
+// attempt is the work on one exercise.
+type attempt struct {
+	*worker
+	id    string
+	e     *course.Exercise
+	steps []Step
+}
+
+func (a *attempt) step(kind, title string, took time.Duration, fault, output string) {
+	s := Step{
+		Course: a.e.Level.Course.ID, Level: a.e.Level.ID, Exercise: a.e.ID, Letter: a.e.Letter,
+		Kind: kind, Title: title, Millis: took.Milliseconds(), Fault: fault,
+	}
+	if fault != "" {
+		s.Output = tail(output)
+	}
+	a.steps = append(a.steps, s)
+	a.Report(s)
+}
+
+func (a *attempt) right(ctx context.Context, v course.Solution) error {
+	began := time.Now()
+	output, fault := a.do(ctx, v.Files, v.Script, v.Answers)
+	if fault == "" {
+		fault = a.untilMet(ctx)
+	}
+	a.step("solution", v.Title.En, time.Since(began), fault, output)
+	return a.reset(ctx)
+}
+
+func (a *attempt) wrong(ctx context.Context, v course.Wrong) error {
+	began := time.Now()
+	output, fault := a.do(ctx, v.Files, v.Script, v.Answers)
+	if fault == "" {
+		fault = a.staysWrong(ctx, v)
+	}
+	a.step("wrong", v.Title, time.Since(began), fault, output)
+	return a.reset(ctx)
+}
+
+// do writes the files, runs the script and gives the answers.
+func (a *attempt) do(ctx context.Context, files map[string][]byte, script string, answers map[string]string) (output, fault string) {
+	for path, content := range files {
+		if err := a.Lab.Put(ctx, a.learner, a.id, path, content); err != nil {
+			return "", "file " + path + ": " + text(err)
+		}
+	}
+	if strings.TrimSpace(script) != "" {
+		limited, cancel := context.WithTimeout(ctx, scriptLimit)
+		defer cancel()
+		var err error
+		if output, _, err = a.Lab.Exec(limited, a.learner, a.id, script); err != nil {
+			return output, "the script can't be run: " + err.Error()
+		}
+	}
+	for check, answer := range answers {
+		if _, err := a.Lab.Answer(ctx, a.learner, a.id, a.e.ID, check, answer); err != nil {
+			return output, "answer to " + check + ": " + text(err)
+		}
+	}
+	return output, ""
+}
+
+func (a *attempt) settle() time.Duration {
+	if a.e.Settle > 0 {
+		return a.e.Settle
+	}
+	return defaultSettle
+}
+
+// untilMet waits until all checks are met.
+func (a *attempt) untilMet(ctx context.Context) string {
+	var last lab.ExerciseState
+	for limit := time.Now().Add(a.settle()); ; {
+		state, err := a.Lab.Check(ctx, a.learner, a.id, a.e.ID)
+		if err != nil {
+			return text(err)
+		}
+		if last = state; allMet(state) {
+			return ""
+		}
+		if time.Now().After(limit) || !wait(ctx, lookEvery) {
+			return "not met after the right solution: " + describe(last, lab.CheckMet)
+		}
+	}
+}
+
+// staysWrong waits until the named check says its message, and looks again
+// later whether that is still so.
+func (a *attempt) staysWrong(ctx context.Context, v course.Wrong) string {
+	var since time.Time
+	var found string
+	for limit := time.Now().Add(a.settle()); ; {
+		state, err := a.Lab.Check(ctx, a.learner, a.id, a.e.ID)
+		if err != nil {
+			return text(err)
+		}
+		if allMet(state) {
+			return "all checks are met after a wrong attempt"
+		}
+		var ok bool
+		if ok, found = says(state, v); !ok {
+			since = time.Time{}
+		} else if since.IsZero() {
+			since = time.Now()
+		} else if time.Since(since) >= steadyFor {
+			return ""
+		}
+		if since.IsZero() && time.Now().After(limit) || !wait(ctx, lookEvery) {
+			return fmt.Sprintf("check %s should be not met and say %q, but %s", v.Check, v.Message, found)
+		}
+	}
+}
+
+// says reports whether the check that a wrong attempt names is not met with its message.
+func says(state lab.ExerciseState, v course.Wrong) (ok bool, found string) {
+	for _, c := range state.Checks {
+		if c.Check != v.Check {
+			continue
+		}
+		if c.Status == lab.CheckNotMet && strings.Contains(c.Message.En, v.Message) {
+			return true, ""
+		}
+		return false, fmt.Sprintf("it is %s and says %q", c.Status, c.Message.En)
+	}
+	return false, "there is no such check"
+}
+
+// reset brings the start state back, in time, with no check met.
+func (a *attempt) reset(ctx context.Context) error {
+	began := time.Now()
+	op, err := a.Lab.ResetExercise(ctx, a.learner, a.id, a.e.ID)
+	for err == nil && !op.Done {
+		if !wait(ctx, 20*time.Millisecond) {
+			return ctx.Err()
+		}
+		op, err = a.Lab.Operation(ctx, a.learner, a.id, op.ID)
+	}
+	took := time.Since(began)
+	switch {
+	case err != nil:
+		a.step("reset", "", took, text(err), "")
+		return ctx.Err()
+	case op.Problem != nil:
+		a.step("reset", "", took, op.Problem.En, "")
+		return ctx.Err()
+	}
+	state, err := a.Lab.Check(ctx, a.learner, a.id, a.e.ID)
+	fault := ""
+	switch {
+	case err != nil:
+		fault = text(err)
+	case took > resetLimit:
+		fault = fmt.Sprintf("took %s, more than %s", took.Round(100*time.Millisecond), resetLimit)
+	default:
+		fault = tooEarly(state)
+	}
+	a.step("reset", "", took, fault, "")
+	return ctx.Err()
+}
+
+// tooEarly names the checks that aren't plainly "not met" in the start state.
+func tooEarly(state lab.ExerciseState) string {
+	var out []string
+	for _, c := range state.Checks {
+		if c.Status != lab.CheckNotMet {
+			out = append(out, fmt.Sprintf("%s is %s (%s)", c.Check, c.Status, c.Message.En))
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return "before the solution: " + strings.Join(out, "; ")
+}
+
+func describe(state lab.ExerciseState, except lab.CheckStatus) string {
+	var out []string
+	for _, c := range state.Checks {
+		if c.Status != except {
+			out = append(out, fmt.Sprintf("%s is %s (%s)", c.Check, c.Status, c.Message.En))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func allMet(state lab.ExerciseState) bool {
+	return len(state.Checks) > 0 && !slices.ContainsFunc(state.Checks, func(c lab.CheckResult) bool { return c.Status != lab.CheckMet })
+}
+
+// text is an error's sentence for people, and its cause where that says more.
+func text(err error) string {
+	e := lab.AsError(err)
+	if e.Err != nil {
+		return e.Text.En + " (" + e.Err.Error() + ")"
+	}
+	return e.Text.En
+}
+
+func tail(s string) string {
+	if len(s) > outputKept {
+		return "…" + strings.ToValidUTF8(s[len(s)-outputKept:], "")
+	}
+	return s
+}
+
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
