@@ -23,6 +23,8 @@ var allowed = map[string][]string{
 	"internal/checker":                  {"internal/lab"},
 	"internal/course":                   {"internal/lab", "internal/checker"},
 	"internal/store":                    {"internal/lab"},
+	"internal/labclient":                {},
+	"internal/systemtest":               {"internal/lab", "internal/labclient"},
 	"internal/terminal":                 {"internal/lab", "internal/shell"},
 	"internal/clusterhost/controlapi":   {"internal/lab"},
 	"internal/clusterhost/vnet":         {"internal/lab"},

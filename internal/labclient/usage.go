@@ -1,9 +1,8 @@
-package main
+package labclient
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,45 +10,42 @@ import (
 	"time"
 )
 
-// usage is what the cluster hosts of a server use on average.
-type usage struct {
-	pss     int64   // bytes of one cluster
-	percent float64 // of one core, of one cluster
+// Usage is what the cluster hosts of a server use on average.
+type Usage struct {
+	PSS     int64   // bytes of one cluster
+	Percent float64 // of one core, of one cluster
 }
 
-func (u usage) memory() string    { return fmt.Sprintf("%.0f MB", float64(u.pss)/1e6) }
-func (u usage) processor() string { return fmt.Sprintf("%.1f %% of a core", u.percent) }
-
-// idle watches the cluster hosts for the given time; memory is read at its end.
-func (s *server) idle(ctx context.Context, d time.Duration) (usage, error) {
+// Idle watches the cluster hosts for the given time; memory is read at its end.
+func (s *Server) Idle(ctx context.Context, d time.Duration) (Usage, error) {
 	pids := s.hosts()
 	if len(pids) == 0 {
-		return usage{}, errors.New("no clusterhost process found")
+		return Usage{}, errors.New("no clusterhost process found")
 	}
 	before := ticks(pids)
 	began := time.Now()
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
-		return usage{}, ctx.Err()
+		return Usage{}, ctx.Err()
 	}
 	const ticksPerSecond = 100 // USER_HZ, fixed by the Linux ABI
 	spent := float64(ticks(pids)-before) / ticksPerSecond
-	u := usage{percent: 100 * spent / time.Since(began).Seconds() / float64(len(pids))}
+	u := Usage{Percent: 100 * spent / time.Since(began).Seconds() / float64(len(pids))}
 	for _, pid := range pids {
-		u.pss += pss(pid)
+		u.PSS += pss(pid)
 	}
-	u.pss /= int64(len(pids))
+	u.PSS /= int64(len(pids))
 	return u, nil
 }
 
 // hosts finds the processes whose command line names the server's data folder.
-func (s *server) hosts() []string {
+func (s *Server) hosts() []string {
 	var pids []string
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {
 		text, _ := os.ReadFile(f)
-		if strings.Contains(string(text), "clusterhost") && strings.Contains(string(text), s.data) {
+		if strings.Contains(string(text), "clusterhost") && strings.Contains(string(text), s.Data) {
 			pids = append(pids, filepath.Base(filepath.Dir(f)))
 		}
 	}

@@ -1,10 +1,8 @@
-package main
+package labclient
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func (l *learner) socket(ctx context.Context, path string) (*websocket.Conn, error) {
-	c, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(l.s.base, "http")+"/api/v1/"+path, &websocket.DialOptions{HTTPClient: &http.Client{Jar: l.c.Jar}})
+func (l *Learner) socket(ctx context.Context, path string) (*websocket.Conn, error) {
+	c, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(l.s.Base, "http")+"/api/v1/"+path, &websocket.DialOptions{HTTPClient: &http.Client{Jar: l.c.Jar}})
 	if err != nil {
 		return nil, err
 	}
@@ -25,15 +23,15 @@ func (l *learner) socket(ctx context.Context, path string) (*websocket.Conn, err
 	return c, nil
 }
 
-// eventLatency creates n ConfigMaps one after the other and times each from just
+// EventLatency creates n ConfigMaps one after the other and times each from just
 // before the write until its frame is read from the event WebSocket.
-func (l *learner) eventLatency(ctx context.Context, id string, n int) ([]time.Duration, error) {
+func (l *Learner) EventLatency(ctx context.Context, id string, n int) ([]time.Duration, error) {
 	ws, err := l.socket(ctx, "sessions/"+id+"/events?after=0")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = ws.CloseNow() }()
-	url, token, err := l.kubeconfig(ctx, id)
+	url, token, err := l.Kubeconfig(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +84,9 @@ func post(ctx context.Context, url, token, body string) error {
 	return nil
 }
 
-func (l *learner) kubeconfig(ctx context.Context, id string) (server, token string, err error) {
-	req, err := http.NewRequestWithContext(ctx, "GET", l.s.base+"/api/v1/sessions/"+id+"/kubeconfig", nil)
+// Kubeconfig downloads the session's kubeconfig and returns its server and token.
+func (l *Learner) Kubeconfig(ctx context.Context, id string) (server, token string, err error) {
+	req, err := http.NewRequestWithContext(ctx, "GET", l.s.Base+"/api/v1/sessions/"+id+"/kubeconfig", nil)
 	if err != nil {
 		return "", "", err
 	}
@@ -117,54 +116,25 @@ func (l *learner) kubeconfig(ctx context.Context, id string) (server, token stri
 	return c.Clusters[0].Cluster.Server, c.Users[0].User.Token, nil
 }
 
-// terminalLatency types `kubectl get pods` n times into the web terminal, each
-// followed by a marker, and times from the Enter key to the marker's output.
-func (l *learner) terminalLatency(ctx context.Context, id string, n int) ([]time.Duration, error) {
-	ws, err := l.socket(ctx, "sessions/"+id+"/terminal?tab=bench&after=0")
+// TerminalLatency types `kubectl get pods` n times into the web terminal and
+// times each from the Enter key to the end of its output.
+func (l *Learner) TerminalLatency(ctx context.Context, id string, n int) ([]time.Duration, error) {
+	t, err := l.Terminal(ctx, id, "latency")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = ws.CloseNow() }()
+	defer t.Close()
+	// The first command starts the shell and reads the API's discovery.
+	if _, err := t.Run(ctx, "kubectl get pods"); err != nil {
+		return nil, err
+	}
 	var took []time.Duration
-	for i := range n + 1 {
-		// The marker that is printed differs from the one that is echoed.
-		line := fmt.Sprintf("kubectl get pods; echo done-$((%d+0))-\r", i)
-		text, err := json.Marshal(map[string]string{"in": line})
-		if err != nil {
-			return nil, err
-		}
+	for range n {
 		begin := time.Now()
-		if err := ws.Write(ctx, websocket.MessageText, text); err != nil {
+		if _, err := t.Run(ctx, "kubectl get pods"); err != nil {
 			return nil, err
 		}
-		if err := readUntil(ctx, ws, fmt.Sprintf("done-%d-", i)); err != nil {
-			return nil, err
-		}
-		if i > 0 { // the first one starts the shell and reads the API's discovery
-			took = append(took, time.Since(begin))
-		}
+		took = append(took, time.Since(begin))
 	}
 	return took, nil
-}
-
-func readUntil(ctx context.Context, ws *websocket.Conn, marker string) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	for seen := ""; ; {
-		var block struct {
-			N   uint64
-			Out string
-		}
-		if err := wsjson.Read(ctx, ws, &block); err != nil {
-			return errors.Join(fmt.Errorf("no %q in %q", marker, seen), err)
-		}
-		if block.N > 0 {
-			if err := wsjson.Write(ctx, ws, map[string]uint64{"ack": block.N}); err != nil {
-				return err
-			}
-		}
-		if seen += block.Out; strings.Contains(seen, marker) {
-			return nil
-		}
-	}
 }

@@ -1,4 +1,7 @@
-package main
+// Package labclient drives a labserver as a browser does, over its HTTP API and
+// WebSockets: for benchmarks and for tests of the whole system. It starts servers
+// with throw-away data folders on loopback and ends what it started.
+package labclient
 
 import (
 	"bytes"
@@ -17,20 +20,23 @@ import (
 	"time"
 )
 
-// server is a labserver with a throw-away data folder.
-type server struct {
-	base, data string
-	cmd        *exec.Cmd
-	log        bytes.Buffer
-	exited     chan error
+// Server is a running labserver with a throw-away data folder.
+type Server struct {
+	Base   string // http://127.0.0.1:PORT
+	Data   string // its data folder
+	cmd    *exec.Cmd
+	log    bytes.Buffer
+	exited chan error
 }
 
-func start(ctx context.Context, program string, args ...string) (*server, error) {
+// Start starts the program with further arguments of `labserver serve` and
+// returns when it answers. Stop ends it.
+func Start(ctx context.Context, program string, args ...string) (*Server, error) {
 	data, err := os.MkdirTemp("", "kubistro-bench-")
 	if err != nil {
 		return nil, err
 	}
-	s := &server{data: data, exited: make(chan error, 1)}
+	s := &Server{Data: data, exited: make(chan error, 1)}
 	s.cmd = exec.Command(program, append([]string{"serve", "--addr", "127.0.0.1:0", "--data", data}, args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	if err := s.cmd.Start(); err != nil {
@@ -48,11 +54,11 @@ func start(ctx context.Context, program string, args ...string) (*server, error)
 		if err != nil {
 			return false, nil
 		}
-		s.base = strings.TrimSpace(string(addr))
-		if !strings.HasPrefix(s.base, "http") {
-			s.base = "http://" + s.base
+		s.Base = strings.TrimSpace(string(addr))
+		if !strings.HasPrefix(s.Base, "http") {
+			s.Base = "http://" + s.Base
 		}
-		resp, err := http.Get(s.base + "/readyz")
+		resp, err := http.Get(s.Base + "/readyz")
 		if err != nil {
 			return false, nil
 		}
@@ -60,26 +66,27 @@ func start(ctx context.Context, program string, args ...string) (*server, error)
 		return resp.StatusCode == http.StatusOK, nil
 	})
 	if err != nil {
-		s.stop()
+		s.Stop()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *server) stop() {
+// Stop ends the server gracefully, by force after 30 s, and removes its data.
+func (s *Server) Stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.exited:
 	case <-time.After(30 * time.Second):
 		_ = s.cmd.Process.Kill()
 	}
-	_ = os.RemoveAll(s.data)
+	_ = os.RemoveAll(s.Data)
 }
 
-// waitPool waits until a cluster is ready in the pool, by the server's own metrics.
-func (s *server) waitPool(ctx context.Context) error {
+// WaitPool waits until a cluster is ready in the pool, by the server's own metrics.
+func (s *Server) WaitPool(ctx context.Context) error {
 	return until(ctx, time.Minute, func() (bool, error) {
-		resp, err := http.Get(s.base + "/metrics")
+		resp, err := http.Get(s.Base + "/metrics")
 		if err != nil {
 			return false, err
 		}
@@ -113,18 +120,21 @@ func until(ctx context.Context, limit time.Duration, done func() (bool, error)) 
 	}
 }
 
-// learner is a browser: a cookie jar and the server's address.
-type learner struct {
-	s *server
+// Learner is one browser: a cookie jar and the server that it talks to.
+type Learner struct {
+	s *Server
 	c *http.Client
 }
 
-func (s *server) learner() *learner {
+// Learner makes a new learner; the server sets the cookie at the first call.
+func (s *Server) Learner() *Learner {
 	jar, _ := cookiejar.New(nil)
-	return &learner{s, &http.Client{Jar: jar, Timeout: time.Minute}}
+	return &Learner{s, &http.Client{Jar: jar, Timeout: time.Minute}}
 }
 
-func (l *learner) call(ctx context.Context, method, path string, body, into any) error {
+// Call sends body as JSON to a path below /api/v1/ and decodes the answer into
+// into (nil: thrown away). A status of 300 and more is an error with the body.
+func (l *Learner) Call(ctx context.Context, method, path string, body, into any) error {
 	var in io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -133,7 +143,7 @@ func (l *learner) call(ctx context.Context, method, path string, body, into any)
 		}
 		in = bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, l.s.base+"/api/v1/"+path, in)
+	req, err := http.NewRequestWithContext(ctx, method, l.s.Base+"/api/v1/"+path, in)
 	if err != nil {
 		return err
 	}
@@ -156,28 +166,33 @@ func (l *learner) call(ctx context.Context, method, path string, body, into any)
 	return json.Unmarshal(text, into)
 }
 
-func (l *learner) open(ctx context.Context) (string, error) {
+// Open starts (or finds) the learner's session of the restaurant course and returns its id.
+func (l *Learner) Open(ctx context.Context) (string, error) {
 	var s struct{ ID string }
-	err := l.call(ctx, "POST", "sessions", map[string]string{"course": "restaurant"}, &s)
+	err := l.Call(ctx, "POST", "sessions", map[string]string{"course": "restaurant"}, &s)
 	return s.ID, err
 }
 
-func (l *learner) end(ctx context.Context, id string) error {
-	return l.call(ctx, "DELETE", "sessions/"+id, nil, nil)
+// End ends a session and its cluster.
+func (l *Learner) End(ctx context.Context, id string) error {
+	return l.Call(ctx, "DELETE", "sessions/"+id, nil, nil)
 }
 
-func (l *learner) wake(ctx context.Context, id string) error {
-	return l.call(ctx, "POST", "sessions/"+id+"/wake", nil, nil)
+// Wake wakes a sleeping session.
+func (l *Learner) Wake(ctx context.Context, id string) error {
+	return l.Call(ctx, "POST", "sessions/"+id+"/wake", nil, nil)
 }
 
-func (l *learner) waitReady(ctx context.Context, id string) error {
-	return l.waitState(ctx, id, "ready")
+// WaitReady waits until the session's cluster is ready.
+func (l *Learner) WaitReady(ctx context.Context, id string) error {
+	return l.WaitState(ctx, id, "ready")
 }
 
-func (l *learner) waitState(ctx context.Context, id, state string) error {
+// WaitState waits until the session is in the state; a failed or ended one is an error.
+func (l *Learner) WaitState(ctx context.Context, id, state string) error {
 	return until(ctx, 2*time.Minute, func() (bool, error) {
 		var s struct{ State string }
-		if err := l.call(ctx, "GET", "sessions/"+id, nil, &s); err != nil {
+		if err := l.Call(ctx, "GET", "sessions/"+id, nil, &s); err != nil {
 			return false, err
 		}
 		if s.State == "failed" || s.State == "ended" {
