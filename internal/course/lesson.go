@@ -55,7 +55,9 @@ func (p *lessonParser) fault(line int, format string, args ...any) {
 	p.faults = append(p.faults, Fault{File: p.file, Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
-func (p *lessonParser) lineAt(offset int) int { return 1 + bytes.Count(p.source[:offset], []byte("\n")) }
+func (p *lessonParser) lineAt(offset int) int {
+	return 1 + bytes.Count(p.source[:offset], []byte("\n"))
+}
 
 // lineOf is the line of a block node; 0 when it has none.
 func (p *lessonParser) lineOf(n ast.Node) int {

@@ -104,4 +104,6 @@ func rawHTML(root ast.Node) int {
 }
 
 // parseMarkdown is the tree of a text.
-func parseMarkdown(source []byte) ast.Node { return newMarkdown().Parser().Parse(text.NewReader(source)) }
+func parseMarkdown(source []byte) ast.Node {
+	return newMarkdown().Parser().Parse(text.NewReader(source))
+}
