@@ -82,7 +82,9 @@ func (c *Cluster) Status() lab.Status {
 	for i := range s.Stages {
 		if st := &s.Stages[i]; !st.Done {
 			st.Millis = max(0, now.Sub(st.Started).Milliseconds())
-			s.Stage = st.Name
+			if s.Stage == "" { // some stages run side by side
+				s.Stage = st.Name
+			}
 		}
 	}
 	return s

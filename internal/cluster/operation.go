@@ -206,12 +206,11 @@ func (m *Manager) beginDelete(c *Cluster) *deletion {
 			<-before.done
 		}
 		d.err = m.cfg.Driver.Delete(m.ends, c.id)
-		if err := m.notes.remove(c.id); err != nil {
-			m.log.Warn("note of a pool cluster stays", "cluster", c.id, "err", err)
-		}
 		if d.err != nil {
 			m.log.Error("cluster can't be deleted", "cluster", c.id, "err", d.err)
 			d.err = fmt.Errorf("delete cluster %s: %w", c.id, d.err)
+		} else if err := m.notes.remove(c.id); err != nil {
+			m.log.Warn("note of a pool cluster stays", "cluster", c.id, "err", err)
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()

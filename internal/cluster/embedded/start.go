@@ -142,12 +142,14 @@ func report(told, now []lab.Stage, progress cluster.Progress) []lab.Stage {
 	return now
 }
 
-// running is the name of the last stage that has begun.
+// running is the name of the first stage that has begun and not ended.
 func running(stages []lab.Stage) string {
-	if len(stages) == 0 {
-		return ""
+	for _, s := range stages {
+		if !s.Done {
+			return s.Name
+		}
 	}
-	return stages[len(stages)-1].Name
+	return ""
 }
 
 // quantity writes bytes as Kubernetes does.
