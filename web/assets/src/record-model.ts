@@ -1,0 +1,164 @@
+/** The record: every frame that the page has, in order, with what the frame changed. */
+import { type Change, World } from "./world.ts";
+import type { Frame, ObjectState } from "./types.ts";
+
+export interface Row {
+  frame: Frame;
+  change: Change;
+  /** Bookkeeping that is hidden unless asked for. */
+  routine: boolean;
+}
+
+export interface Filter {
+  actor: string; // "" for everybody
+  kind: string; // "" for all
+  warnings: boolean; // only warnings
+  routine: boolean; // bookkeeping too
+  text: string;
+}
+
+export const noFilter: Filter = { actor: "", kind: "", warnings: false, routine: false, text: "" };
+
+/** The newest rows that a page keeps; older ones are asked for again when somebody scrolls back. */
+const most = 20_000;
+
+export class RecordModel {
+  rows: Row[] = [];
+  private readonly byNumber = new Map<number, Row>();
+
+  /** Adds the newest frame. */
+  add(frame: Frame, change: Change): Row | undefined {
+    if (frame.type === "snapshot" || this.byNumber.has(frame.n)) return undefined;
+    const row = { frame, change, routine: this.isRoutine(frame, change) };
+    this.byNumber.set(frame.n, row);
+    const last = this.rows.at(-1);
+    if (last && last.frame.n > frame.n) {
+      this.rows.push(row);
+      this.rows.sort((a, b) => a.frame.n - b.frame.n);
+    } else this.rows.push(row);
+    if (this.rows.length > most) for (const r of this.rows.splice(0, this.rows.length - most)) this.byNumber.delete(r.frame.n);
+    return row;
+  }
+
+  /** Adds older frames, oldest first, as they come from the API; what they changed is seen from each other. */
+  addOlder(frames: Frame[]): number {
+    const world = new World();
+    const fresh: Row[] = [];
+    for (const frame of frames) {
+      const change = world.apply(frame) ?? {};
+      if (frame.type === "snapshot" || this.byNumber.has(frame.n)) continue;
+      const row = { frame, change, routine: false };
+      this.byNumber.set(frame.n, row);
+      fresh.push(row);
+    }
+    this.rows = [...fresh, ...this.rows].sort((a, b) => a.frame.n - b.frame.n);
+    for (const row of fresh) row.routine = this.isRoutine(row.frame, row.change);
+    return fresh.length;
+  }
+
+  get(n: number): Row | undefined {
+    return this.byNumber.get(n);
+  }
+
+  /** The number of the oldest row. */
+  oldest(): number {
+    return this.rows[0]?.frame.n ?? 0;
+  }
+
+  /** A row, what led to it, what led to that ..., oldest first. */
+  chain(n: number): Row[] {
+    const out: Row[] = [];
+    for (let row = this.byNumber.get(n); row && out.length < 50; row = row.frame.cause === null ? undefined : this.byNumber.get(row.frame.cause)) out.unshift(row);
+    return out;
+  }
+
+  visible(f: Filter): Row[] {
+    const text = f.text.trim().toLowerCase();
+    return this.rows.filter(
+      (r) =>
+        (f.routine || !r.routine) &&
+        (!f.warnings || isWarning(r)) &&
+        (f.actor === "" || actorGroup(r.frame.actor) === f.actor) &&
+        (f.kind === "" || r.frame.object?.kind === f.kind) &&
+        (text === "" || haystack(r).includes(text)),
+    );
+  }
+
+  actors(): string[] {
+    return [...new Set(this.rows.map((r) => actorGroup(r.frame.actor)))].filter((a) => a !== "").sort();
+  }
+
+  kinds(): string[] {
+    return [...new Set(this.rows.map((r) => r.frame.object?.kind ?? ""))].filter((k) => k !== "").sort();
+  }
+
+  private isRoutine(f: Frame, c: Change): boolean {
+    if (f.type === "audit") {
+      if (f.actor === "learner" || f.actor === "lab") return false;
+      // The change that follows says more than the write itself.
+      return f.verb === "update" || f.verb === "patch";
+    }
+    if (f.type !== "object") return false;
+    const cause = f.cause === null ? undefined : this.byNumber.get(f.cause)?.frame;
+    const told = cause?.type === "audit" && cause.object.kind === f.object.kind && cause.object.name === f.object.name;
+    if (f.verb === "add") return told;
+    if (f.verb === "remove") return told && f.object.kind !== "Pod";
+    if (!c.after) return true;
+    if (!c.before) return false;
+    return differences(c.before, c.after).length === 0;
+  }
+}
+
+/** Kubelets of all kitchens are one kind of actor in filters. */
+export function actorGroup(actor: string): string {
+  return actor.startsWith("kubelet/") ? "kubelet" : actor;
+}
+
+export function isWarning(r: Row): boolean {
+  if (r.frame.warning) return true;
+  const s = r.frame.type === "object" ? r.change.after?.status ?? "" : "";
+  return /Err|BackOff|OOM|NotReady|Failed|Evicted/.test(s);
+}
+
+function haystack(r: Row): string {
+  const f = r.frame;
+  return [f.n, f.actor, f.verb, f.object?.kind, f.object?.name, f.reason, f.message, f.text?.["zh-TW"], f.text?.en].join(" ").toLowerCase();
+}
+
+/** A difference between two states of an object that is worth a sentence. */
+export interface Difference {
+  what: "status" | "ready" | "restarts" | "node" | "ip" | "desired" | "available" | "images" | "endpoints" | "deleting" | "schedulable";
+  from: string;
+  to: string;
+}
+
+export function differences(a: ObjectState, b: ObjectState): Difference[] {
+  const out: Difference[] = [];
+  const add = (what: Difference["what"], from: unknown, to: unknown) => {
+    if (String(from ?? "") !== String(to ?? "")) out.push({ what, from: String(from ?? ""), to: String(to ?? "") });
+  };
+  const kind = b.ref.kind;
+  if (b.deleting && !a.deleting) add("deleting", "", "true");
+  if (kind === "Pod") {
+    add("restarts", a.restarts ?? 0, b.restarts ?? 0);
+    add("status", a.status, b.status);
+    add("ready", `${a.ready ?? 0}/${a.containers ?? 0}`, `${b.ready ?? 0}/${b.containers ?? 0}`);
+    add("node", a.node, b.node);
+  } else if (kind === "Node") {
+    add("status", a.status, b.status);
+  } else if (b.desired !== undefined || a.desired !== undefined) {
+    add("desired", a.desired ?? 0, b.desired ?? 0);
+    add("images", a.images?.join(", "), b.images?.join(", "));
+    add("available", a.ready ?? 0, b.ready ?? 0);
+  } else if (kind === "EndpointSlice") {
+    add("endpoints", readyOf(a), readyOf(b));
+  } else if (b.status !== a.status) {
+    add("status", a.status, b.status);
+  }
+  return out;
+}
+
+export function readyOf(s: ObjectState): string {
+  const all = s.endpoints ?? [];
+  return `${all.filter((e) => e.ready).length}/${all.length}`;
+}

@@ -1,0 +1,114 @@
+/** What a row of the record says, in the restaurant's words and in those of Kubernetes. */
+import { has, inLang, t } from "./texts.ts";
+import { differences, readyOf, type Difference, type Row } from "./record-model.ts";
+import type { Ref } from "./types.ts";
+import { lastPart, shortImage } from "./world.ts";
+
+export type Vocabulary = "restaurant" | "kubernetes";
+
+/** The name of an actor. */
+export function actorName(actor: string, v: Vocabulary): string {
+  if (actor === "") return t("actor.unknown");
+  if (v === "kubernetes") return actor === "learner" || actor === "lab" ? t(`actor.${actor}`) : actor;
+  if (actor.startsWith("kubelet")) {
+    const node = actor.split("/")[1];
+    return node ? t("actor.kubelet.of", nodeName(node, v)) : t("actor.kubelet");
+  }
+  return has(`actor.${actor}`) ? t(`actor.${actor}`) : actor;
+}
+
+/** The word for a kind of object. */
+export function kindName(kind: string, v: Vocabulary): string {
+  return v === "restaurant" && has(`kind.${kind}`) ? t(`kind.${kind}`) : kind;
+}
+
+/** A node's name: kitchen-2 is kitchen 2 in the restaurant. */
+export function nodeName(name: string, v: Vocabulary): string {
+  if (v === "kubernetes") return name;
+  if (name === "office") return t("floor.office");
+  const m = /^kitchen-(.+)$/.exec(name);
+  return m ? t("floor.kitchen", m[1] ?? "") : name;
+}
+
+/** An object by kind and name. */
+export function objectName(r: Ref, v: Vocabulary): string {
+  if (v === "kubernetes") return `${r.kind} ${r.namespace && r.namespace !== "default" ? `${r.namespace}/` : ""}${r.name}`;
+  if (r.kind === "Node") return nodeName(r.name, v);
+  const name = r.kind === "EndpointSlice" || r.kind === "ReplicaSet" ? r.name.replace(/-[a-z0-9]{5,10}$/, "") : r.name;
+  return t("object.named", kindName(r.kind, v), name);
+}
+
+/** The sentence of a row. */
+export function sentence(row: Row, v: Vocabulary): string {
+  const f = row.frame;
+  switch (f.type) {
+    case "lab":
+      return inLang(f.text) || f.message || t("rec.lab", f.verb);
+    case "event":
+      return v === "restaurant" && has(`reason.${f.reason}`)
+        ? t(`reason.${f.reason}`, objectName(f.object, v), lastPart(f.object.name))
+        : `${f.reason ?? ""} · ${objectName(f.object, v)}${f.message ? `: ${f.message}` : ""}`;
+    case "audit":
+      return auditSentence(row, v);
+  }
+  return changeSentence(row, v);
+}
+
+function auditSentence(row: Row, v: Vocabulary): string {
+  const f = row.frame;
+  const who = actorName(f.actor, v);
+  const prefix = v === "restaurant" ? "rest" : "k8s";
+  const special = `${prefix}.${f.verb}.${f.object.kind}`;
+  const key = has(special) ? special : has(`${prefix}.${f.verb}`) ? `${prefix}.${f.verb}` : "k8s.other";
+  const sub = v === "kubernetes" && f.reason ? `/${f.reason}` : "";
+  return t(key, who, objectName(f.object, v) + sub, f.verb);
+}
+
+function changeSentence(row: Row, v: Vocabulary): string {
+  const { frame, change } = row;
+  const name = objectName(frame.object, v);
+  if (frame.verb === "add") return t(v === "restaurant" ? "change.add.rest" : "change.add.k8s", name);
+  if (frame.verb === "remove") {
+    const key = `change.remove.${frame.object.kind}`;
+    return v === "restaurant" && has(key) ? t(key, name) : t("change.remove", name);
+  }
+  const d = change.before && change.after ? differences(change.before, change.after) : [];
+  if (d.length === 0) {
+    const s = change.after;
+    if (s?.status) return t("change.is", name, s.status);
+    return t("change.update", name);
+  }
+  return t("change.line", name, d.map((x) => difference(x, v)).join(t("list.comma")));
+}
+
+function difference(d: Difference, v: Vocabulary): string {
+  switch (d.what) {
+    case "node":
+      return t("diff.node", nodeName(d.to, v));
+    case "images":
+      return t("diff.images", shortImage(d.from), shortImage(d.to));
+    case "status":
+      return d.from ? t("diff.status", d.from, d.to) : t("diff.status.first", d.to);
+    case "deleting":
+      return t(`diff.deleting.${v === "restaurant" ? "rest" : "k8s"}`);
+  }
+  const key = `diff.${d.what}.${v === "restaurant" ? "rest" : "k8s"}`;
+  return t(has(key) ? key : `diff.${d.what}`, d.from, d.to);
+}
+
+/** Lines of a row's details. */
+export function details(row: Row): [string, string][] {
+  const f = row.frame;
+  const out: [string, string][] = [
+    [t("detail.restaurant"), sentence(row, "restaurant")],
+    [t("detail.kubernetes"), sentence(row, "kubernetes")],
+    [t("detail.actor"), `${actorName(f.actor, "restaurant")} = ${f.actor || t("actor.unknown")}`],
+  ];
+  if (f.object?.kind) out.push([t("detail.object"), `${objectName(f.object, "restaurant")} = ${objectName(f.object, "kubernetes")}`]);
+  if (f.reason) out.push([t("detail.reason"), f.reason]);
+  if (f.message) out.push([t("detail.message"), f.message]);
+  const s = row.change.after;
+  if (s?.ref.kind === "EndpointSlice") out.push([t("detail.endpoints"), readyOf(s)]);
+  out.push([t("detail.number"), `#${f.n}`]);
+  return out;
+}
