@@ -71,6 +71,11 @@ func host(ctx context.Context, s settings, stderr io.Writer) error {
 		log.Error("too much memory; the process ends without ceremony", "err", err)
 		os.Exit(1)
 	})
+	go func() {
+		if h.WaitReady(ctx) == nil {
+			settleMemory(log)
+		}
+	}()
 	return h.Run(ctx)
 }
 

@@ -11,17 +11,30 @@ import (
 	"time"
 )
 
-// gcPercent trades CPU for memory: a learner's cluster is idle most of the time
-// and there are many on a machine.
-const gcPercent = 50
+// Percentages of the garbage collector. During the start nearly all garbage is of
+// the start, so collecting it early is lost time; a running cluster is idle most of
+// the time and there are many on a machine.
+const (
+	gcStarting = 400
+	gcRunning  = 30
+)
 
 // limitProcess bounds what the process takes: the collector works harder from
 // three quarters of the memory on.
 func limitProcess(memory int64, log *slog.Logger) {
-	debug.SetGCPercent(gcPercent)
+	debug.SetGCPercent(gcStarting)
 	debug.SetMemoryLimit(memory / 4 * 3)
 	if err := setRlimits(); err != nil {
 		log.Warn("resource limits can't be set", "err", err)
+	}
+}
+
+// settleMemory gives back what only the start needed.
+func settleMemory(log *slog.Logger) {
+	debug.SetGCPercent(gcRunning)
+	debug.FreeOSMemory()
+	if err := forgetProgramPages(); err != nil {
+		log.Debug("pages of the program stay mapped", "err", err)
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-
 	"kubistro/internal/clusterhost/controlapi"
 	"kubistro/internal/clusterhost/vnet"
 )
@@ -124,6 +122,8 @@ func (h *Host) Shutdown() { h.stop() }
 func (h *Host) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("the start took too long"))
 	defer cancel()
+	_, err := os.Stat(filepath.Join(h.cfg.Dir, fileInstalled))
+	first := err != nil
 	if err := h.startEtcd(ctx); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (h *Host) start(ctx context.Context) error {
 		return err
 	}
 	h.stages.begin(controlapi.StageReady)
-	if err := h.systemPods(ctx); err != nil {
+	if err := h.systemPods(ctx, first); err != nil {
 		return err
 	}
 	h.stages.end(controlapi.StageReady)
@@ -182,7 +182,10 @@ func (h *Host) startAPIServer(ctx context.Context) (*http.Transport, error) {
 	h.api, err = startAPIServer(running, apiServerParts{
 		pki: h.pki, etcdURL: h.etcd.url, listener: h.listener, dialSelf: dial,
 		egress: byAddressOnly(h.office.DialContext), audit: h.trail,
-	}, func(a *apiServer) { h.net.SetServices(vnet.NewServiceTable(a.informers)) })
+	}, func(a *apiServer) {
+		h.net.SetServices(vnet.NewServiceTable(a.informers))
+		h.net.SetDNSReady(a.dnsAnswers())
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -229,13 +232,16 @@ func (h *Host) startParts(ctx context.Context, transport *http.Transport) error 
 			}
 			return labelOffice(ctx, h.api.loopback)
 		}},
+		{"", func() error { return h.installAddons(ctx) }},
 	}
 	errs := make(chan error, len(parts))
 	for _, p := range parts {
-		h.stages.begin(p.stage)
+		if p.stage != "" {
+			h.stages.begin(p.stage)
+		}
 		go func() {
 			err := p.start()
-			if err == nil {
+			if err == nil && p.stage != "" {
 				h.stages.end(p.stage)
 			}
 			errs <- err
@@ -278,12 +284,6 @@ func (h *Host) end() {
 	os.Remove(h.sockets.Path(controlapi.FileAPI))
 	h.sockets.Close()
 	h.log.Info("cluster is stopped", "took", time.Since(begin).Round(time.Millisecond))
-}
-
-// systemPods waits until the cluster's own Pods run.
-func (h *Host) systemPods(ctx context.Context) error {
-	_, err := kubernetes.NewForConfig(h.api.loopback)
-	return err
 }
 
 // podDNS is the resolver configuration of Pods in a namespace.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"kubistro/internal/clusterhost/addons"
 	"kubistro/internal/clusterhost/controlapi"
 	"kubistro/internal/clusterhost/kubelet"
 	"kubistro/internal/clusterhost/pantry"
@@ -24,7 +26,7 @@ import (
 
 // nodes are the cluster's simulated nodes.
 type nodes struct {
-	kubelets map[string]*kubelet.Kubelet
+	kubelets map[string]*kubelet.Kubelet // complete before any of them runs
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 }
@@ -83,6 +85,12 @@ func (h *Host) startNodes(ctx context.Context, transport http.RoundTripper) (*no
 	ctx, cancel := context.WithCancel(ctx)
 	n := &nodes{kubelets: map[string]*kubelet.Kubelet{}, cancel: cancel}
 	images := pantry.Default()
+	for _, i := range addons.Images(n.list) {
+		if err := images.Add(i); err != nil {
+			cancel()
+			return nil, fmt.Errorf("images: %w", err)
+		}
+	}
 	services := h.api.informers.Core().V1().Services()
 	for _, c := range configs {
 		client, err := kubernetes.NewForConfig(rest.AddUserAgent(restConfig(transport, h.pki.token("system:node:"+c.Name)), "kubelet"))
@@ -95,7 +103,7 @@ func (h *Host) startNodes(ctx context.Context, transport http.RoundTripper) (*no
 		c.Services, c.ServicesSynced = services.Lister(), services.Informer().HasSynced
 		c.AllowPeer = func(ip netip.Addr) bool { return ip == officeIP }
 		if c.Name == officeName {
-			c.Interface = h.office
+			c.Interface, c.Static = h.office, addons.StaticPods(officeName)
 		}
 		k, err := kubelet.New(c)
 		if err != nil {
@@ -103,14 +111,19 @@ func (h *Host) startNodes(ctx context.Context, transport http.RoundTripper) (*no
 			return nil, fmt.Errorf("node %s: %w", c.Name, err)
 		}
 		n.kubelets[c.Name] = k
+	}
+	for name, k := range n.kubelets {
 		n.wg.Go(func() {
 			if err := k.Run(ctx); err != nil {
-				h.log.Error("node ended", "node", c.Name, "err", err)
+				h.log.Error("node ended", "node", name, "err", err)
 			}
 		})
 	}
 	return n, nil
 }
+
+// list is all nodes, for the metrics server.
+func (n *nodes) list() []*kubelet.Kubelet { return slices.Collect(maps.Values(n.kubelets)) }
 
 // officeRole is what kubeadm adds to the office when it has joined; NodeRestriction
 // forbids a node to give itself these labels.
