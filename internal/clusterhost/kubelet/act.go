@@ -75,7 +75,7 @@ func (w *worker) refreshVolumes(ctx context.Context) {
 	m := volumeMaker{b: w.b, facts: w.facts(), age: refreshAge}
 	dynamic := false
 	for _, v := range w.volumes {
-		dynamic = dynamic || m.dynamic(v.spec)
+		dynamic = dynamic || v.objects()
 	}
 	if !dynamic {
 		return
@@ -90,38 +90,12 @@ func (w *worker) refreshVolumes(ctx context.Context) {
 		if !ok {
 			continue
 		}
-		w.fsMu.Lock()
-		if !v.root.holds(files) {
-			v.root.mtime = now
-			v.root.fill(files)
+		if err := v.show(files); err != nil {
+			w.b.log.Warn("volume can't be brought up to date", "pod", podName(w.pod), "volume", v.spec.Name, "err", err)
 		}
-		w.fsMu.Unlock()
 	}
 	w.refreshAt = now.Add(jitter(resyncPeriod))
 	w.at(w.refreshAt)
-}
-
-// holds says whether the directory has exactly these files.
-func (n *inode) holds(files payload) bool {
-	count := 0
-	var walk func(prefix string, d *inode) bool
-	walk = func(prefix string, d *inode) bool {
-		for name, c := range d.children {
-			if c.isDir() {
-				if !walk(prefix+name+"/", c) {
-					return false
-				}
-				continue
-			}
-			f := files[prefix+name]
-			if f == nil || f.mode != c.mode || (f.load == nil && string(f.data) != string(c.data)) {
-				return false
-			}
-			count++
-		}
-		return true
-	}
-	return walk("", n) && count == len(files)
 }
 
 // ensureSandbox gives the Pod its place in the network.

@@ -1,17 +1,21 @@
 package kubelet
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
+	"path"
 	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"kubistro/internal/clusterhost/pantry/memfs"
 )
 
 // Bounds of a checkpoint: what is over them is lost, as after a crash.
@@ -141,11 +145,9 @@ func (w *worker) freeze(room *int64) *frozenPod {
 		fc.Cur, fc.Prev = s.cur.freeze(room), s.prev.freeze(room)
 		f.Containers = append(f.Containers, fc)
 	}
-	w.fsMu.RLock()
-	defer w.fsMu.RUnlock()
 	for name, v := range w.volumes {
-		if v.quota != nil {
-			f.Volumes[name] = v.root.freeze("", room, nil)
+		if v.spec.EmptyDir != nil {
+			f.Volumes[name] = freezeFiles(v.fs, func(string, []byte) bool { return false }, nil, room)
 		}
 	}
 	return f
@@ -170,39 +172,71 @@ func (i *instance) freeze(room *int64) *frozenInstance {
 		f.Log[a], f.Log[z] = f.Log[z], f.Log[a]
 	}
 	if i.fs != nil && i.state.Phase == containerRunning {
-		i.fs.mu.RLock()
-		f.Files = i.fs.root.freeze("", room, nil)
-		i.fs.mu.RUnlock()
+		f.Files = freezeFiles(i.fs, i.unchanged, i.mounts, room)
 	}
 	return f
 }
 
-// freeze lists what was written into a tree, while there is room.
-func (n *inode) freeze(name string, room *int64, out []frozenFile) []frozenFile {
-	if n.booked > 0 && name != "" {
-		if *room -= int64(len(n.data)) + inodeBytes; *room < 0 {
-			return out
+// unchanged says whether a file is as the image and the node made it.
+func (i *instance) unchanged(name string, data []byte) bool {
+	if was, ok := i.image.Files[name]; ok {
+		return bytes.Equal(was, data)
+	}
+	switch path.Dir(name) {
+	case "/proc":
+		return true
+	case "/bin":
+		return len(data) == 0 && i.image.Programs[path.Base(name)] != nil
+	}
+	return false
+}
+
+// freezeFiles lists what a file system holds, while there is room, but for what
+// skip knows. Devices and what is mounted in it are left out.
+func freezeFiles(f *memfs.FS, skip func(name string, data []byte) bool, mounts map[string]bool, room *int64) []frozenFile {
+	var out []frozenFile
+	var walk func(dir string)
+	walk = func(dir string) {
+		entries, err := f.ReadDir(dir)
+		if err != nil {
+			return
 		}
-		out = append(out, frozenFile{name, n.mode, n.mtime, n.data})
+		for _, e := range entries {
+			name := path.Join(dir, e.Name())
+			info, err := e.Info()
+			switch {
+			case err != nil || mounts[name]:
+			case info.IsDir():
+				if *room -= entryCost; *room >= 0 {
+					out = append(out, frozenFile{Path: name, Mode: info.Mode(), MTime: info.ModTime()})
+					walk(name)
+				}
+			case info.Mode().IsRegular():
+				data, err := f.ReadFile(name)
+				if err != nil || skip(name, data) {
+					continue
+				}
+				if *room -= int64(len(data)) + entryCost; *room >= 0 {
+					out = append(out, frozenFile{name, info.Mode(), info.ModTime(), data})
+				}
+			}
+		}
 	}
-	for base, c := range n.children {
-		out = c.freeze(name+"/"+base, room, out)
-	}
+	walk("/")
 	return out
 }
 
-// thawFiles puts frozen files back.
-func (n *inode) thawFiles(files []frozenFile) {
-	for _, f := range files {
-		c := &inode{mode: f.Mode, mtime: f.MTime, data: f.Data, owned: true, quota: n.quota}
-		if f.Mode.IsDir() {
-			d := n.mkdirAll(f.Path, f.MTime)
-			d.mode = f.Mode
-			d.book(inodeBytes)
-			continue
+// thawFiles puts frozen files back; what finds no room is lost, as after a crash.
+func thawFiles(f *memfs.FS, files []frozenFile) {
+	for _, ff := range files {
+		var err error
+		if ff.Mode.IsDir() {
+			err = f.MkdirAll(ff.Path, ff.Mode.Perm())
+		} else {
+			err = f.WriteFile(ff.Path, ff.Data, ff.Mode.Perm())
 		}
-		if c.book(int64(len(f.Data)) + inodeBytes) {
-			n.put(f.Path, c)
+		if err == nil {
+			f.Chtimes(ff.Path, ff.MTime, ff.MTime)
 		}
 	}
 }

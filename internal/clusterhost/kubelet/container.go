@@ -5,15 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 	"strings"
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"kubistro/internal/clusterhost/pantry"
+	"kubistro/internal/clusterhost/pantry/memfs"
 )
 
 // unresponsive is how long a program may go on after SIGKILL before the node
@@ -50,18 +48,19 @@ type instance struct {
 	killReason  string // reason of the state after the kill (OOMKilled)
 	lastUse     usageSample
 
-	term     *terminal      // input and live output
-	proc     pantry.Process // what the main process and execs have in common
-	fs       *memFS
-	layer    *quota
-	termPath string
-	logPath  bool // fall back to logs for the termination message
-	signals  chan syscall.Signal
-	stop     context.CancelFunc // SIGKILL
-	done     chan struct{}      // closed when the process is gone and the state says so
-	ctx      context.Context
-	hurry    chan struct{} // a shorter grace period came
-	deadline time.Time     // when SIGKILL follows
+	term           *terminal      // input and live output
+	proc           pantry.Process // what the main process and execs have in common
+	fs             *memfs.FS
+	mounts         map[string]bool // paths of what is mounted in fs
+	last           *memfs.FS       // holds the termination message as /log
+	stdout, stderr *logWriter
+	logPath        bool // fall back to logs for the termination message
+	signals        chan syscall.Signal
+	stop           context.CancelFunc // SIGKILL
+	done           chan struct{}      // closed when the process is gone and the state says so
+	ctx            context.Context
+	hurry          chan struct{} // a shorter grace period came
+	deadline       time.Time     // when SIGKILL follows
 }
 
 // signal delivers s if the program listens; like a PID 1 without a handler it is lost otherwise.
@@ -80,7 +79,7 @@ type process struct {
 
 // resolve finds the program that argv names in the container, as execve and a
 // PATH look-up would; scripts run by their interpreter. Its error has runc's words.
-func resolve(programs map[string]pantry.Program, root *memFS, argv []string) (process, error) {
+func resolve(programs map[string]pantry.Program, root *memfs.FS, argv []string) (process, error) {
 	if len(argv) == 0 {
 		return process{}, fmt.Errorf("no command specified")
 	}
@@ -123,95 +122,6 @@ func resolve(programs map[string]pantry.Program, root *memFS, argv []string) (pr
 		return process{}, fmt.Errorf("exec: %q: permission denied", name)
 	}
 	return process{}, fmt.Errorf("exec: %q: stat %s: no such file or directory", name, name)
-}
-
-// rootfs builds the container's tree: image files, mounts, and the node's own files.
-func (w *worker) rootfs(c *corev1.Container, img *pantry.Image, layer *quota) (*memFS, error) {
-	now := w.b.k.clock.Now
-	root := dirNode(0o755, now(), layer)
-	m := &memFS{mu: &w.fsMu, root: root, mounts: map[string]mount{}, now: now}
-	for _, dir := range []string{"/tmp", "/var/tmp", "/etc", "/dev", "/bin", "/usr/bin", "/root", "/proc", "/sys", "/home"} {
-		root.mkdirAll(dir, now())
-	}
-	for name, data := range img.Files {
-		mode := fs.FileMode(0o644)
-		if bytes.HasPrefix(data, []byte("#!")) || strings.Contains(name, "/bin/") {
-			mode = 0o755
-		}
-		root.put(name, fileNode(data, mode, now(), layer))
-	}
-	bin := root.mkdirAll("/bin", now())
-	for name := range img.Programs {
-		if bin.children[name] == nil {
-			bin.children[name] = fileNode([]byte("\x7fELF"), 0o755, now(), layer)
-		}
-	}
-	if img.WorkDir != "" {
-		root.mkdirAll(img.WorkDir, now())
-	}
-	if c.WorkingDir != "" {
-		root.mkdirAll(c.WorkingDir, now())
-	}
-	root.mkdirAll("/dev", now()).children["null"] = &inode{mode: 0o666, mtime: now(), null: true}
-	root.put("/etc/hostname", fileNode([]byte(w.hostname()+"\n"), 0o644, now(), layer))
-	if !w.ownsHosts(c) {
-		root.put("/etc/hosts", fileNode(w.hostsFile(), 0o644, now(), layer))
-	}
-	root.put("/etc/resolv.conf", fileNode(resolvConf(w.dns()), 0o644, now(), layer))
-	if c.TerminationMessagePath != "" {
-		root.put(c.TerminationMessagePath, fileNode(nil, 0o666, now(), layer))
-	}
-	for _, vm := range c.VolumeMounts {
-		v := w.volumes[vm.Name]
-		if v == nil {
-			return nil, fmt.Errorf("cannot find volume %q to mount into container %q", vm.Name, c.Name)
-		}
-		node, err := w.subPath(c, v, vm)
-		if err != nil {
-			return nil, err
-		}
-		m.mount(vm.MountPath, node, vm.ReadOnly || v.spec.ConfigMap != nil || v.spec.Secret != nil || v.spec.Projected != nil || v.spec.DownwardAPI != nil)
-	}
-	if sc := c.SecurityContext; sc != nil && sc.ReadOnlyRootFilesystem != nil {
-		m.readOnly = *sc.ReadOnlyRootFilesystem
-	}
-	return m, nil
-}
-
-func (w *worker) ownsHosts(c *corev1.Container) bool {
-	for _, m := range c.VolumeMounts {
-		if path.Clean(m.MountPath) == "/etc/hosts" {
-			return true
-		}
-	}
-	return false
-}
-
-// subPath finds what of the volume a mount shows: kubelet_pods.go, makeMounts.
-func (w *worker) subPath(c *corev1.Container, v *volume, vm corev1.VolumeMount) (*inode, error) {
-	sub := vm.SubPath
-	if vm.SubPathExpr != "" {
-		env, err := w.environment(w.b.ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		sub = expand(vm.SubPathExpr, func(n string) (string, bool) { v, ok := env[n]; return v, ok })
-	}
-	if sub == "" {
-		return v.root, nil
-	}
-	w.fsMu.Lock()
-	defer w.fsMu.Unlock()
-	n := v.root
-	parts := strings.Split(strings.Trim(path.Clean("/"+sub), "/"), "/")
-	for i, part := range parts {
-		child := n.children[part]
-		if child == nil {
-			return n.mkdirAll(strings.Join(parts[i:], "/"), w.b.k.clock.Now()), nil
-		}
-		n = child
-	}
-	return n, nil
 }
 
 // exec executes a process of the container and returns its exit code. A panic of

@@ -25,7 +25,20 @@ import (
 	"k8s.io/utils/clock"
 
 	"kubistro/internal/clusterhost/pantry"
+	"kubistro/internal/clusterhost/pantry/memfs"
 	"kubistro/internal/clusterhost/vnet"
+)
+
+// Bounds of what containers can write: everything is kept in memory.
+const (
+	nodeDiskBytes = 256 << 20
+	nodeDiskFiles = 200_000
+	layerBytes    = 16 << 20 // a container's writable layer
+	layerFiles    = 10_000
+	emptyDirBytes = 32 << 20
+	emptyDirFiles = 10_000
+	objectBytes   = 4 << 20 // a volume of ConfigMaps and Secrets
+	objectFiles   = 2_000
 )
 
 // Config is what a node needs to run.
@@ -74,11 +87,11 @@ type Kubelet struct {
 	once  sync.Once // closes ready
 
 	power  *powerSwitch
-	disk   *quota // what all writable layers and emptyDirs of the node hold
+	disk   *memfs.Budget // what all writable layers and emptyDirs of the node hold
 	images *imageStore
 
 	hostMu   sync.Mutex
-	hostDirs map[string]*inode // what hostPath volumes show
+	hostDirs map[string]*memfs.FS // what hostPath volumes show
 
 	mu   sync.Mutex
 	boot *boot // nil while the node is off
@@ -119,9 +132,9 @@ func New(c Config) (*Kubelet, error) {
 		clock:    c.Clock,
 		ready:    make(chan struct{}),
 		power:    newPowerSwitch(),
-		disk:     newQuota(nodeDiskBytes, nil),
+		disk:     memfs.NewBudget(nodeDiskBytes, nodeDiskFiles),
 		images:   newImageStore(c.Images),
-		hostDirs: map[string]*inode{},
+		hostDirs: map[string]*memfs.FS{},
 	}
 	return k, nil
 }

@@ -133,10 +133,8 @@ func (w *worker) thaw() {
 		return
 	}
 	for name, files := range w.frozen.Volumes {
-		if v := w.volumes[name]; v != nil && v.quota != nil {
-			w.fsMu.Lock()
-			v.root.thawFiles(files)
-			w.fsMu.Unlock()
+		if v := w.volumes[name]; v != nil && v.spec.EmptyDir != nil {
+			thawFiles(v.fs, files)
 		}
 	}
 	w.frozen = nil
@@ -173,14 +171,16 @@ func (w *worker) thawContainer(s *slot, f *frozenInstance) bool {
 	}
 	p, err := resolve(img.Programs, inst.fs, commandLine(s.spec, img, inst.proc.Env))
 	if err != nil {
+		inst.stop()
+		inst.discard()
 		return false
 	}
-	w.fsMu.Lock()
-	inst.fs.root.thawFiles(f.Files)
-	w.fsMu.Unlock()
+	thawFiles(inst.fs, f.Files)
 	inst.state, inst.thawed = f.State, true
 	inst.startedOK, inst.readyOK = f.Started, f.Ready
-	inst.log = thawLog(w, f)
+	for _, l := range f.Log {
+		inst.log.append(logEntry{l.At, l.Stderr, l.Partial, l.Text})
+	}
 	w.mu.Lock()
 	s.cur = inst
 	w.mu.Unlock()

@@ -68,6 +68,8 @@ func (w *worker) start(ctx context.Context, s *slot) *startProblem {
 	}
 	argv := commandLine(c, img, inst.proc.Env)
 	if len(argv) == 0 {
+		inst.stop()
+		inst.discard()
 		p := &startProblem{reason: "CreateContainerError", message: fmt.Sprintf("failed to generate container %q spec: failed to generate spec: no command specified", inst.state.ID)}
 		return failed(p, p.message)
 	}
@@ -81,6 +83,7 @@ func (w *worker) start(ctx context.Context, s *slot) *startProblem {
 		inst.state = containerState{ID: inst.state.ID, Phase: containerExited, Started: time.Unix(0, 0), Finished: w.b.k.clock.Now(),
 			ExitCode: codeStartError, Reason: "StartError",
 			Message: "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: " + err.Error()}
+		inst.stop()
 		inst.log.close()
 		inst.term.close()
 		close(inst.done)
@@ -108,10 +111,8 @@ func (w *worker) replace(s *slot, inst *instance, restarts int32) {
 	defer w.mu.Unlock()
 	if s.cur != nil {
 		s.cur.log.shrink()
-		if s.cur.layer != nil {
-			s.cur.layer.release()
-		}
-		s.cur.fs, s.cur.proc = nil, pantry.Process{}
+		s.cur.discard()
+		s.cur.proc = pantry.Process{}
 		s.prev = s.cur
 	}
 	s.cur, s.restarts, s.rerun, s.waiting, s.later = inst, restarts, false, nil, nil
@@ -126,11 +127,6 @@ func (w *worker) create(ctx context.Context, c *corev1.Container, img *pantry.Im
 	if err != nil {
 		return nil, err
 	}
-	layer := newQuota(layerBytes, w.b.k.disk)
-	files, err := w.rootfs(c, img, layer)
-	if err != nil {
-		return nil, err
-	}
 	dir := c.WorkingDir
 	if dir == "" {
 		dir = img.WorkDir
@@ -139,19 +135,24 @@ func (w *worker) create(ctx context.Context, c *corev1.Container, img *pantry.Im
 		dir = "/"
 	}
 	inst := &instance{
-		name: c.Name, image: img, fs: files, layer: layer,
-		state:    containerState{ID: newContainerID()},
-		log:      newLogBuffer(w.b.k.clock),
-		term:     newTerminal(c.Stdin, c.TTY),
-		termPath: c.TerminationMessagePath,
-		logPath:  c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError,
-		signals:  make(chan syscall.Signal, 4),
-		done:     make(chan struct{}),
-		hurry:    make(chan struct{}, 1),
+		name: c.Name, image: img,
+		state:   containerState{ID: newContainerID()},
+		log:     newLogBuffer(w.b.k.clock),
+		term:    newTerminal(c.Stdin, c.TTY),
+		logPath: c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError,
+		signals: make(chan syscall.Signal, 4),
+		done:    make(chan struct{}),
+		hurry:   make(chan struct{}, 1),
+	}
+	inst.ctx, inst.stop = context.WithCancel(w.b.procs)
+	inst.stdout, inst.stderr = inst.log.writer(inst.ctx, false), inst.log.writer(inst.ctx, true)
+	if err := w.rootfs(ctx, c, img, inst); err != nil {
+		inst.stop()
+		return nil, err
 	}
 	inst.proc = pantry.Process{
 		Env: environ(img.Env, w.hostname(), env), Dir: dir,
-		Net: w.iface, FS: files, Hostname: w.hostname(), Clock: w.b.k.clock,
+		Net: w.iface, FS: inst.fs, Hostname: w.hostname(), Clock: w.b.k.clock,
 		PodName: w.pod.Name, NodeName: w.b.k.cfg.Name, Programs: img.Programs,
 		Store: new(pantry.Store), Usage: new(pantry.Usage), TTY: c.TTY,
 	}
@@ -203,9 +204,7 @@ func commandLine(c *corev1.Container, img *pantry.Image, env []string) []string 
 
 // run starts the main process; when it is gone the state says how it ended.
 func (w *worker) run(inst *instance, p process, c *corev1.Container) {
-	ctx, stop := context.WithCancel(w.b.procs)
-	inst.ctx, inst.stop = ctx, stop
-	stdout, stderr := inst.log.writer(ctx, false), inst.log.writer(ctx, true)
+	ctx, stdout, stderr := inst.ctx, inst.stdout, inst.stderr
 	proc := inst.proc
 	proc.Signals, proc.Resize = inst.signals, inst.term.resize
 	proc.Stdout, proc.Stderr = liveWriter{stdout, inst.term, false}, liveWriter{stderr, inst.term, true}
@@ -233,7 +232,7 @@ func (w *worker) run(inst *instance, p process, c *corev1.Container) {
 		stdout.flush()
 		stderr.flush()
 		w.exited(inst, code)
-		stop()
+		inst.stop()
 	})
 }
 
@@ -272,16 +271,9 @@ func (w *worker) exited(inst *instance, code int) {
 // most 4096 bytes of the file, or of the logs' last 80 lines and 2048 bytes.
 func (i *instance) terminationMessage(code int) string {
 	var text []byte
-	if i.termPath != "" {
-		if f, err := i.fs.OpenFile(i.termPath, 0, 0); err == nil {
-			buf := make([]byte, 4096)
-			if info, err := f.Stat(); err == nil && info.Size() > int64(len(buf)) {
-				f.Seek(info.Size()-int64(len(buf)), 0)
-			}
-			n, _ := f.Read(buf)
-			text = buf[:n]
-			f.Close()
-		}
+	if i.last != nil {
+		text, _ = i.last.ReadFile(terminationFile) // none without a terminationMessagePath
+		text = text[max(0, len(text)-4096):]
 	}
 	if len(text) == 0 && i.logPath && code != 0 {
 		return i.log.tail(80, 2048)

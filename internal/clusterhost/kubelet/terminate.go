@@ -100,16 +100,13 @@ func (w *worker) release() {
 	iface, own := w.iface, w.ownIface
 	w.iface, w.ownIface, w.sandbox = nil, false, false
 	for _, s := range w.slots {
-		if s.cur != nil && s.cur.layer != nil {
-			s.cur.layer.release()
-			s.cur.layer, s.cur.fs = nil, nil
+		if s.cur != nil {
+			s.cur.discard()
 		}
 	}
 	w.mu.Unlock()
 	for _, v := range w.volumes {
-		if v.quota != nil {
-			v.quota.release()
-		}
+		v.discard()
 	}
 	w.volumes = map[string]*volume{}
 	if iface != nil && own {

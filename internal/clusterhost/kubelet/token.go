@@ -1,14 +1,20 @@
 package kubelet
 
 import (
+	"bytes"
 	"context"
 	"io/fs"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	authv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kubistro/internal/clusterhost/pantry/memfs"
+	"kubistro/internal/shell"
 )
 
 const tokenTimeout = 10 * time.Second
@@ -17,14 +23,13 @@ const tokenTimeout = 10 * time.Second
 // first read, and anew when 80 % of its life is over (token/token_manager.go):
 // most programs here never read theirs, and signing one for every Pod would
 // double the work of starting a cluster.
-func (m volumeMaker) tokenFile(p *corev1.ServiceAccountTokenProjection, md fs.FileMode) *inode {
+func (m volumeMaker) tokenFile(p *corev1.ServiceAccountTokenProjection, md fs.FileMode) content {
 	pod := m.facts.pod
 	b := m.b
 	var mu sync.Mutex
 	var token []byte
 	var renew time.Time
-	n := m.file(nil, md)
-	n.load = func() ([]byte, error) {
+	return content{mode: md, load: func() ([]byte, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if now := b.k.clock.Now(); token != nil && now.Before(renew) {
@@ -48,6 +53,35 @@ func (m volumeMaker) tokenFile(p *corev1.ServiceAccountTokenProjection, md fs.Fi
 		token = []byte(got.Status.Token)
 		renew = now.Add(got.Status.ExpirationTimestamp.Sub(now) * 8 / 10)
 		return token, nil
-	}
-	return n
+	}}
 }
+
+// loaded is a file whose content is made when it is opened.
+func loaded(name string, load func() ([]byte, error)) memfs.Device {
+	return func(flag int) (shell.File, error) {
+		if flag&(os.O_WRONLY|os.O_RDWR) != 0 {
+			return nil, syscall.EROFS
+		}
+		data, err := load()
+		if err != nil {
+			return nil, syscall.EIO
+		}
+		return &tokenFile{name: name, Reader: bytes.NewReader(data)}, nil
+	}
+}
+
+// tokenFile is an open file of fixed content.
+type tokenFile struct {
+	name string
+	*bytes.Reader
+}
+
+func (f *tokenFile) Stat() (fs.FileInfo, error) { return f, nil }
+func (f *tokenFile) Write([]byte) (int, error)  { return 0, syscall.EROFS }
+func (f *tokenFile) Close() error               { return nil }
+func (f *tokenFile) Name() string               { return f.name }
+func (f *tokenFile) Size() int64                { return f.Reader.Size() }
+func (f *tokenFile) Mode() fs.FileMode          { return 0o644 }
+func (f *tokenFile) ModTime() time.Time         { return time.Time{} }
+func (f *tokenFile) IsDir() bool                { return false }
+func (f *tokenFile) Sys() any                   { return nil }

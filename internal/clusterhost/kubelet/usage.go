@@ -138,6 +138,7 @@ func (w *worker) sample(full bool) {
 
 func (b *boot) serveSummary(rw http.ResponseWriter, r *http.Request) {
 	u, _ := b.usage()
+	disk, _ := b.k.disk.Used()
 	at := metav1.NewTime(u.Time)
 	cpu := func(rate, total int64) *stats.CPUStats {
 		return &stats.CPUStats{Time: at, UsageNanoCores: ptr.To(uint64(rate)), UsageCoreNanoSeconds: ptr.To(uint64(total))}
@@ -147,7 +148,7 @@ func (b *boot) serveSummary(rw http.ResponseWriter, r *http.Request) {
 	}
 	out := stats.Summary{Node: stats.NodeStats{
 		NodeName: u.Node, StartTime: metav1.NewTime(b.started), CPU: cpu(u.NanoCores, u.CPUNanos), Memory: mem(u.Memory),
-		Fs: &stats.FsStats{Time: at, CapacityBytes: ptr.To(uint64(nodeDiskBytes)), UsedBytes: ptr.To(uint64(b.k.disk.bytes()))},
+		Fs: &stats.FsStats{Time: at, CapacityBytes: ptr.To(uint64(nodeDiskBytes)), UsedBytes: ptr.To(uint64(disk))},
 	}, Pods: []stats.PodStats{}}
 	for _, p := range u.Pods {
 		ps := stats.PodStats{PodRef: stats.PodReference{Name: p.Name, Namespace: p.Namespace, UID: p.UID}}

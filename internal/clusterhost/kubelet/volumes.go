@@ -1,9 +1,11 @@
 package kubelet
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"sort"
 	"strings"
 	"time"
@@ -11,17 +13,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/utils/ptr"
+
+	"kubistro/internal/clusterhost/pantry/memfs"
 )
 
 // volume is a mounted volume of a Pod: one tree that its containers share.
 type volume struct {
 	spec  corev1.Volume
-	root  *inode
-	quota *quota // emptyDir only
+	fs    *memfs.FS
+	sub   string // what of fs is the volume: "/", or the file of a hostPath
+	own   bool   // the tree ends with the Pod
+	shown payload
 }
 
-// payload is the content of a volume that is made of objects.
-type payload map[string]*inode
+// payload is the content of a volume that is made of objects, by relative path.
+type payload map[string]content
+
+type content struct {
+	data []byte
+	mode fs.FileMode
+	load func() ([]byte, error) // made when it is read (tokens)
+}
 
 // volumeMaker mounts a Pod's volumes.
 type volumeMaker struct {
@@ -33,53 +45,102 @@ type volumeMaker struct {
 // mount makes volume v. Its error has the wording of the volume plugin
 // (pkg/volume/configmap, secret, projected, ...), without the prefix.
 func (m volumeMaker) mount(ctx context.Context, v corev1.Volume) (*volume, error) {
-	out := &volume{spec: v}
-	now := m.b.k.clock.Now()
+	out := &volume{spec: v, sub: "/", own: true}
+	disk := m.b.k.disk
 	switch {
 	case v.EmptyDir != nil:
 		size := int64(emptyDirBytes)
 		if l := v.EmptyDir.SizeLimit; l != nil && l.Value() > 0 && l.Value() < size {
 			size = l.Value()
 		}
-		out.quota = newQuota(size, m.b.k.disk)
-		out.root = dirNode(0o777, now, out.quota)
+		out.fs = memfs.New(disk.Part(size, emptyDirFiles))
 		return out, nil
 	case v.HostPath != nil:
-		root, err := m.b.k.hostPath(v.HostPath)
-		out.root = root
+		var err error
+		out.own = false
+		out.fs, out.sub, err = m.b.k.hostPath(v.HostPath)
 		return out, err
 	}
 	files, err := m.content(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	out.root = dirNode(0o777, now, nil)
-	out.root.fill(files)
+	out.fs = memfs.New(disk.Part(objectBytes, objectFiles))
+	if err := out.show(files); err != nil {
+		out.fs.Discard()
+		return nil, err
+	}
 	return out, nil
 }
 
-// fill replaces all that is in the directory; nodes that go on under the same
-// content stay, so that a subPath mount keeps what it had.
-func (n *inode) fill(files payload) {
-	fresh := dirNode(0o755, n.mtime, nil)
-	for name, f := range files {
-		fresh.put(name, f)
+func (v *volume) discard() {
+	if v.own {
+		v.fs.Discard()
 	}
-	n.children = fresh.children
 }
 
-// refresh brings the files of a running Pod's volume up to date. A source that
-// can't be read leaves them as they are.
+// objects says whether the volume shows ConfigMaps, Secrets and the like: read-only.
+func (v *volume) objects() bool {
+	s := v.spec
+	return s.ConfigMap != nil || s.Secret != nil || s.DownwardAPI != nil || s.Projected != nil
+}
+
+// show makes files the volume's content, if it isn't already.
+func (v *volume) show(files payload) error {
+	if maps.EqualFunc(v.shown, files, func(a, b content) bool {
+		return bytes.Equal(a.data, b.data) && a.mode == b.mode && (a.load == nil) == (b.load == nil)
+	}) {
+		return nil
+	}
+	if err := fill(v.fs, files); err != nil {
+		return err
+	}
+	v.shown = files
+	return nil
+}
+
+func fill(f *memfs.FS, files payload) error {
+	data := make(map[string][]byte, len(files))
+	for name, c := range files {
+		if c.load == nil {
+			data["/"+name] = c.data
+		}
+	}
+	if err := f.Replace(data, 0o644); err != nil {
+		return err
+	}
+	for name, c := range files {
+		var err error
+		if c.load != nil {
+			err = f.AddDevice("/"+name, loaded(name, c.load))
+		} else if c.mode != 0o644 {
+			err = f.Chmod("/"+name, c.mode)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// snapshot is a copy of what the volume shows now.
+func (v *volume) snapshot(disk *memfs.Budget) (*memfs.FS, error) {
+	f := memfs.New(disk.Part(objectBytes, objectFiles))
+	if err := fill(f, v.shown); err != nil {
+		f.Discard()
+		return nil, err
+	}
+	return f, nil
+}
+
+// refresh reads what a running Pod's volume should show. A source that can't be
+// read leaves it as it is.
 func (m volumeMaker) refresh(ctx context.Context, v *volume) (payload, bool) {
-	if !m.dynamic(v.spec) {
+	if !v.objects() {
 		return nil, false
 	}
 	files, err := m.content(ctx, v.spec)
 	return files, err == nil
-}
-
-func (m volumeMaker) dynamic(v corev1.Volume) bool {
-	return v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil
 }
 
 func (m volumeMaker) content(ctx context.Context, v corev1.Volume) (payload, error) {
@@ -100,8 +161,8 @@ func (m volumeMaker) content(ctx context.Context, v corev1.Volume) (payload, err
 
 func mode(m *int32) fs.FileMode { return fs.FileMode(ptr.Deref(m, 0o644)).Perm() }
 
-func (m volumeMaker) file(data []byte, mode fs.FileMode) *inode {
-	return fileNode(data, mode, m.b.k.clock.Now(), nil)
+func (m volumeMaker) file(data []byte, mode fs.FileMode) content {
+	return content{data: data, mode: mode}
 }
 
 func (m volumeMaker) configMap(ctx context.Context, name string, items []corev1.KeyToPath, md fs.FileMode, optional bool) (payload, error) {
@@ -205,29 +266,36 @@ func (m volumeMaker) projected(ctx context.Context, p *corev1.ProjectedVolumeSou
 	return out, utilerrors.NewAggregate(errs)
 }
 
-// hostPath gives a folder of the node's own (simulated) disk; all Pods of the
-// node that name the same path share it.
-func (k *Kubelet) hostPath(s *corev1.HostPathVolumeSource) (*inode, error) {
+// hostPath gives a folder or file of the node's own (simulated) disk; all Pods of
+// the node that name the same path share it.
+func (k *Kubelet) hostPath(s *corev1.HostPathVolumeSource) (*memfs.FS, string, error) {
 	k.hostMu.Lock()
 	defer k.hostMu.Unlock()
-	clean := strings.TrimRight(s.Path, "/")
-	n := k.hostDirs[clean]
-	if n == nil {
-		switch ptr.Deref(s.Type, corev1.HostPathUnset) {
-		case corev1.HostPathDirectory:
-			return nil, fmt.Errorf("hostPath type check failed: %s is not a directory", s.Path)
-		case corev1.HostPathFile:
-			return nil, fmt.Errorf("hostPath type check failed: %s is not a file", s.Path)
-		case corev1.HostPathSocket:
-			return nil, fmt.Errorf("hostPath type check failed: %s is not a socket file", s.Path)
-		case corev1.HostPathFileOrCreate:
-			n = fileNode(nil, 0o644, k.clock.Now(), k.disk)
-		default:
-			n = dirNode(0o755, k.clock.Now(), k.disk)
-		}
-		k.hostDirs[clean] = n
+	kind := ptr.Deref(s.Type, corev1.HostPathUnset)
+	sub := "/"
+	if kind == corev1.HostPathFileOrCreate || kind == corev1.HostPathFile {
+		sub = "/file"
 	}
-	return n, nil
+	clean := strings.TrimRight(s.Path, "/")
+	f := k.hostDirs[clean]
+	if f == nil {
+		switch kind {
+		case corev1.HostPathDirectory:
+			return nil, "", fmt.Errorf("hostPath type check failed: %s is not a directory", s.Path)
+		case corev1.HostPathFile:
+			return nil, "", fmt.Errorf("hostPath type check failed: %s is not a file", s.Path)
+		case corev1.HostPathSocket:
+			return nil, "", fmt.Errorf("hostPath type check failed: %s is not a socket file", s.Path)
+		}
+		f = memfs.New(k.disk.Part(emptyDirBytes, emptyDirFiles))
+		k.hostDirs[clean] = f
+	}
+	if _, err := f.Stat(sub); err != nil {
+		if err := f.WriteFile(sub, nil, 0o644); err != nil {
+			return nil, "", err
+		}
+	}
+	return f, sub, nil
 }
 
 // usedVolumes names the volumes of a Pod that its containers mount, sorted.

@@ -75,7 +75,6 @@ type worker struct {
 	nextAt     time.Time
 	grace      int64
 	killStart  time.Time
-	fsMu       sync.RWMutex // all files of the Pod
 }
 
 func newWorker(b *boot, pod *corev1.Pod, static bool) *worker {
