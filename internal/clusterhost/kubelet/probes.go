@@ -20,6 +20,10 @@ type probeError struct{ err error }
 func (e *probeError) Error() string { return e.err.Error() }
 func (e *probeError) Unwrap() error { return e.err }
 
+// firstProbe is how long after a container's start it is probed first: a real
+// kubelet sees the start up to a second later.
+const firstProbe = 300 * time.Millisecond
+
 type probeKind string
 
 const (
@@ -47,7 +51,7 @@ func (w *worker) startProbes(s *slot, inst *instance) {
 	}
 }
 
-// probeLoop follows prober/worker.go: the first probe at once, then one each
+// probeLoop follows prober/worker.go: the first probe soon, then one each
 // period; not before initialDelaySeconds; a result counts from its threshold on.
 func (w *worker) probeLoop(s *slot, inst *instance, kind probeKind, p *corev1.Probe, begin <-chan struct{}, started chan<- struct{}) {
 	ctx, clock := inst.ctx, w.b.k.clock
@@ -59,10 +63,12 @@ func (w *worker) probeLoop(s *slot, inst *instance, kind probeKind, p *corev1.Pr
 			return
 		}
 	}
+	wait := firstProbe
 	if inst.thawed {
-		if !sleepClock(ctx, w.b.k, rand.N(period)) {
-			return
-		}
+		wait = rand.N(period)
+	}
+	if !sleepClock(ctx, w.b.k, wait) {
+		return
 	}
 	run, last := int32(0), false
 	for {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"kubistro/internal/clusterhost/vnet"
 )
@@ -97,12 +98,19 @@ func (w *worker) poke() {
 	}
 }
 
-// update hands over a newer version of the Pod.
+// update hands over a newer version of the Pod. A mere echo of the status that
+// the node itself reported is no reason to look at the Pod: config/config.go
+// calls it a reconcile.
 func (w *worker) update(pod *corev1.Pod) {
 	w.mu.Lock()
+	old := w.incoming
 	w.incoming = pod
 	w.mu.Unlock()
-	w.poke()
+	if old.Generation != pod.Generation || (old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
+		ptr.Deref(old.DeletionGracePeriodSeconds, -1) != ptr.Deref(pod.DeletionGracePeriodSeconds, -1) ||
+		len(pod.Spec.ReadinessGates) > 0 || len(pod.Spec.EphemeralContainers) != len(old.Spec.EphemeralContainers) {
+		w.poke()
+	}
 }
 
 // remove says that the Pod's object is gone.
