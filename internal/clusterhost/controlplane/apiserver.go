@@ -60,7 +60,8 @@ func apiServerFlags(p *pki, etcdURL string) []string {
 		"--kubelet-preferred-address-types=InternalIP",
 		"--service-cluster-ip-range=" + serviceCIDR,
 		"--allow-privileged=true",
-		"--profiling=false", // its pages would show the host's paths
+		"--profiling=false",                               // its pages would show the host's paths
+		"--feature-gates=SizeBasedListCostEstimate=false", // it measures all objects again and again
 		"--max-requests-inflight=200", "--max-mutating-requests-inflight=100",
 	}
 }

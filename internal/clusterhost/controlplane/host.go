@@ -124,11 +124,19 @@ func (h *Host) start(ctx context.Context) error {
 	defer cancel()
 	_, err := os.Stat(filepath.Join(h.cfg.Dir, fileInstalled))
 	first := err != nil
-	if err := h.startEtcd(ctx); err != nil {
+	if err := h.startEtcd(); err != nil {
 		return err
 	}
+	elected := make(chan error, 1)
+	go func() { // the API server is put together meanwhile
+		err := h.etcd.ready(ctx)
+		if err == nil {
+			h.stages.end(controlapi.StageEtcd)
+		}
+		elected <- err
+	}()
 	transport, err := h.startAPIServer(ctx)
-	if err != nil {
+	if err = errors.Join(err, <-elected); err != nil {
 		return err
 	}
 	if err := h.startParts(ctx, transport); err != nil {
@@ -144,7 +152,7 @@ func (h *Host) start(ctx context.Context) error {
 	return nil
 }
 
-func (h *Host) startEtcd(ctx context.Context) (err error) {
+func (h *Host) startEtcd() (err error) {
 	h.stages.begin(controlapi.StageEtcd)
 	if h.pki, err = openPKI(filepath.Join(h.cfg.Dir, "pki"), nodeIPs(h.cfg.Spec)); err != nil {
 		return err
@@ -152,10 +160,9 @@ func (h *Host) startEtcd(ctx context.Context) (err error) {
 	if err = h.pki.writeTokens(nodeNames(h.cfg.Spec)); err != nil {
 		return err
 	}
-	if h.etcd, err = startEtcd(ctx, h.cfg.Dir, h.sockets.Path(fileEtcd), h.cfg.EtcdQuota, h.log); err != nil {
+	if h.etcd, err = startEtcd(h.cfg.Dir, h.sockets.Path(fileEtcd), h.cfg.EtcdQuota, h.log); err != nil {
 		return err
 	}
-	h.stages.end(controlapi.StageEtcd)
 	return nil
 }
 

@@ -135,7 +135,9 @@ func (s *Server) count(next http.Handler) http.Handler {
 	})
 }
 
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.cluster.Status()) }
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, s.cluster.Status())
+}
 
 func (s *Server) access(w http.ResponseWriter, _ *http.Request) {
 	a, ok := s.cluster.Access()
