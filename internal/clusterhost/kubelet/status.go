@@ -177,7 +177,7 @@ func containerStatus(pod *corev1.Pod, spec *corev1.Container, c containerView, i
 	switch c.cur.Phase {
 	case containerRunning:
 		st.Started = ptr.To(c.started)
-		st.Ready = c.started && c.ready
+		st.Ready = c.started && c.ready && !(init && !sidecar(spec))
 	case containerExited:
 		st.Ready = init && !sidecar(spec) && c.cur.ExitCode == 0
 		if c.waiting != nil && !terminal {
