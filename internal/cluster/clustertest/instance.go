@@ -29,7 +29,7 @@ func (i *memoryInstance) Lost() <-chan struct{} { return i.process.lost }
 
 // REST reaches the API server, which speaks plain HTTP.
 func (i *memoryInstance) REST() *rest.Config {
-	return &rest.Config{Host: "http://memory", QPS: -1,
+	return &rest.Config{Host: "http://memory", QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"},
 		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return i.DialAPI(ctx) }}
 }
 

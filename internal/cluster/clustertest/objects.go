@@ -115,8 +115,8 @@ func (o *objects) delete(p, user string) any {
 	if object == nil {
 		return nil
 	}
-	delete(o.byPath, p)
 	o.record("delete", p, user)
+	delete(o.byPath, p)
 	return object
 }
 
@@ -127,9 +127,8 @@ func (o *objects) get(p, selector string) any {
 	if object := o.byPath[p]; object != nil {
 		return object
 	}
-	switch path.Base(p) {
-	case "nodes", "pods", "deployments", "configmaps", "serviceaccounts":
-	default:
+	kind, version := listKind(path.Base(p))
+	if kind == "" {
 		return nil
 	}
 	want, err := labels.Parse(selector)
@@ -150,7 +149,24 @@ func (o *objects) get(p, selector string) any {
 			items = append(items, o.byPath[q])
 		}
 	}
-	return map[string]any{"kind": "List", "apiVersion": "v1", "items": items}
+	return map[string]any{"kind": kind, "apiVersion": version, "items": items}
+}
+
+// listKind is the kind of a collection; empty when the path isn't one.
+func listKind(resource string) (kind, version string) {
+	switch resource {
+	case "nodes":
+		return "NodeList", "v1"
+	case "pods":
+		return "PodList", "v1"
+	case "configmaps":
+		return "ConfigMapList", "v1"
+	case "serviceaccounts":
+		return "ServiceAccountList", "v1"
+	case "deployments":
+		return "DeploymentList", "apps/v1"
+	}
+	return "", ""
 }
 
 // podWithIP finds the name of a Pod; empty when none has the address.
