@@ -139,6 +139,7 @@ export class Floor {
       "li.room",
       {},
       h("header.room-head", {}, h("button.room-main", { type: "button", onclick: () => this.details.open(e) }, h("b.room-name"), h("span.room-k8s"), h("span.room-note"))),
+      n.ref.name === "office" && staff(),
       list,
     );
     return e;
@@ -189,6 +190,17 @@ export class Floor {
     b?.setAttribute("aria-label", t("floor.cook.label", p.ref.name, t(`mood.${mood}`), p.status ?? "", p.restarts ?? 0));
     b?.setAttribute("title", [p.ref.name, p.ip, p.status].filter(Boolean).join(" · "));
   }
+}
+
+/** Who works in the office. */
+function staff(): HTMLElement {
+  const people = [
+    ["kube-apiserver", "kube-apiserver"],
+    ["etcd", "etcd"],
+    ["controllers", "kube-controller-manager"],
+    ["kube-scheduler", "kube-scheduler"],
+  ] as const;
+  return h("ul.staff", { "aria-label": t("floor.staff") }, ...people.map(([who, name]) => h("li", {}, t(`staff.${who}`), " ", h("code", {}, name))));
 }
 
 /** A cook's short name: with colleagues the last part of the name, alone the whole. */

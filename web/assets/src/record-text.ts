@@ -34,11 +34,22 @@ export function nodeName(name: string, v: Vocabulary): string {
 export function objectName(r: Ref, v: Vocabulary): string {
   if (v === "kubernetes") return `${r.kind} ${r.namespace && r.namespace !== "default" ? `${r.namespace}/` : ""}${r.name}`;
   if (r.kind === "Node") return nodeName(r.name, v);
-  const name = r.kind === "EndpointSlice" || r.kind === "ReplicaSet" ? r.name.replace(/-[a-z0-9]{5,10}$/, "") : r.name;
+  const name = r.kind === "Pod" ? shortPod(r.name) : r.kind === "EndpointSlice" || r.kind === "ReplicaSet" ? r.name.replace(/-[a-z0-9]{5,10}$/, "") : r.name;
   return t("object.named", kindName(r.kind, v), name);
 }
 
-/** The sentence of a row. */
+/** A Pod's name without its ReplicaSet's hash. */
+function shortPod(name: string): string {
+  return name.replace(/-[a-z0-9]{6,10}-([a-z0-9]{5})$/, "-$1");
+}
+
+/** The sentence of a row with who did it in front. */
+export function fullSentence(row: Row, v: Vocabulary): string {
+  const s = sentence(row, v);
+  return row.frame.type === "audit" ? t("rec.full", actorName(row.frame.actor, v), s) : s;
+}
+
+/** The sentence of a row, without who did it. */
 export function sentence(row: Row, v: Vocabulary): string {
   const f = row.frame;
   switch (f.type) {
@@ -56,12 +67,11 @@ export function sentence(row: Row, v: Vocabulary): string {
 
 function auditSentence(row: Row, v: Vocabulary): string {
   const f = row.frame;
-  const who = actorName(f.actor, v);
   const prefix = v === "restaurant" ? "rest" : "k8s";
   const special = `${prefix}.${f.verb}.${f.object.kind}`;
   const key = has(special) ? special : has(`${prefix}.${f.verb}`) ? `${prefix}.${f.verb}` : "k8s.other";
   const sub = v === "kubernetes" && f.reason ? `/${f.reason}` : "";
-  return t(key, who, objectName(f.object, v) + sub, f.verb);
+  return t(key, objectName(f.object, v) + sub, f.verb);
 }
 
 function changeSentence(row: Row, v: Vocabulary): string {
@@ -100,8 +110,8 @@ function difference(d: Difference, v: Vocabulary): string {
 export function details(row: Row): [string, string][] {
   const f = row.frame;
   const out: [string, string][] = [
-    [t("detail.restaurant"), sentence(row, "restaurant")],
-    [t("detail.kubernetes"), sentence(row, "kubernetes")],
+    [t("detail.restaurant"), fullSentence(row, "restaurant")],
+    [t("detail.kubernetes"), fullSentence(row, "kubernetes")],
     [t("detail.actor"), `${actorName(f.actor, "restaurant")} = ${f.actor || t("actor.unknown")}`],
   ];
   if (f.object?.kind) out.push([t("detail.object"), `${objectName(f.object, "restaurant")} = ${objectName(f.object, "kubernetes")}`]);

@@ -4,7 +4,7 @@ import { clockTime, fullTime } from "./clock.ts";
 import { find, h, icon, say } from "./dom.ts";
 import type { Lab } from "./lab.ts";
 import { isWarning, noFilter, type Filter, type Row } from "./record-model.ts";
-import { actorName, details, kindName, sentence, type Vocabulary } from "./record-text.ts";
+import { actorName, details, fullSentence, kindName, sentence, type Vocabulary } from "./record-text.ts";
 import { recall, remember } from "./remember.ts";
 import { t } from "./texts.ts";
 import type { Frame } from "./types.ts";
@@ -257,7 +257,7 @@ export class RecordView {
         missing !== null && h("li.muted", {}, t("record.chain.older", missing)),
         missing === null && h("li.muted", {}, t("record.chain.start")),
         ...chain.map((r) =>
-          h("li", {}, h("button.chain-step", { type: "button", "aria-current": r === row ? "true" : undefined, onclick: () => this.jump(r.frame.n) }, h("b.figures", {}, `#${r.frame.n}`), " ", sentence(r, this.vocabulary))),
+          h("li", {}, h("button.chain-step", { type: "button", "aria-current": r === row ? "true" : undefined, onclick: () => this.jump(r.frame.n) }, h("b.figures", {}, `#${r.frame.n}`), " ", fullSentence(r, this.vocabulary))),
         ),
       ),
     );
