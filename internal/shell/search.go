@@ -8,6 +8,3 @@ func searchTools() map[string]tool {
 		"fgrep": {grep, grepUsage},
 	}
 }
-
-func networkTools() map[string]tool { return map[string]tool{} }
-func dataTools() map[string]tool    { return map[string]tool{} }

@@ -1,0 +1,472 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Exit codes of curl.
+const (
+	curlUsage      = 2
+	curlBadURL     = 3
+	curlNoHost     = 6
+	curlNoConnect  = 7
+	curlHTTPFailed = 22
+	curlWrite      = 23
+	curlTimeout    = 28
+	curlTLS        = 35
+	curlRedirects  = 47
+	curlEmpty      = 52
+	curlRecv       = 56
+	curlBadCert    = 60
+	curlScheme     = 1
+)
+
+type curlOptions struct {
+	method, output, writeOut, user, agent, cookie string
+	headers                                       []string
+	data                                          []string
+	get, silent, showError, include, head         bool
+	verbose, fail, location, insecure, remoteName bool
+	max, connect                                  time.Duration
+	retry                                         int
+	resolve                                       map[string]string
+}
+
+func curl(ctx context.Context, env Env, args []string) int {
+	opts, urls, err := getopt(args[1:], "o:OsSiIvw:H:d:X:Lkm:fu:A:b:GNgq46#", map[string]string{
+		"output:": "o", "remote-name": "O", "silent": "s", "show-error": "S", "include": "i", "head": "I", "verbose": "v", "write-out:": "w", "header:": "H",
+		"data:": "d", "data-raw:": "R", "data-ascii:": "d", "data-binary:": "B", "data-urlencode:": "U", "json:": "J", "request:": "X", "location": "L", "insecure": "k",
+		"max-time:": "m", "connect-timeout:": "C", "fail": "f", "fail-with-body": "f", "user:": "u", "user-agent:": "A", "cookie:": "b", "get": "G", "no-buffer": "N", "globoff": "g",
+		"resolve:": "r", "retry:": "Y", "retry-delay:": "-", "retry-all-errors": "-", "retry-connrefused": "-", "compressed": "-", "http1.1": "-", "no-progress-meter": "s", "url:": "z", "version": "V", "max-redirs:": "-", "progress-bar": "-", "ipv4": "-", "noproxy:": "-", "no-keepalive": "-", "help": "?",
+	})
+	if err != nil {
+		fmt.Fprintf(env.Err, "curl: %v\ncurl: try 'curl --help' for more information\n", err)
+		return curlUsage
+	}
+	o := curlOptions{agent: "curl/8.14.1", connect: 75 * time.Second, resolve: map[string]string{}}
+	for _, f := range opts {
+		switch f.name {
+		case "o":
+			o.output = f.value
+		case "O":
+			o.remoteName = true
+		case "s":
+			o.silent = true
+		case "S":
+			o.showError = true
+		case "i":
+			o.include = true
+		case "I":
+			o.head = true
+		case "v":
+			o.verbose = true
+		case "w":
+			o.writeOut = f.value
+		case "H":
+			o.headers = append(o.headers, f.value)
+		case "d", "R", "B", "U", "J":
+			d, err := curlData(env, f)
+			if err != nil {
+				return env.curlFail(o, curlUsage, err.Error())
+			}
+			o.data = append(o.data, d)
+			if f.name == "J" {
+				o.headers = append(o.headers, "Content-Type: application/json", "Accept: application/json")
+			}
+		case "X":
+			o.method = f.value
+		case "L":
+			o.location = true
+		case "k":
+			o.insecure = true
+		case "m", "C":
+			d, err := strconv.ParseFloat(f.value, 64)
+			if err != nil || d < 0 {
+				return env.curlFail(o, curlUsage, "expected a proper numerical parameter")
+			}
+			t := time.Duration(min(d, 1e6) * float64(time.Second))
+			if f.name == "m" {
+				o.max = t
+			} else {
+				o.connect = t
+			}
+		case "f":
+			o.fail = true
+		case "u":
+			o.user = f.value
+		case "A":
+			o.agent = f.value
+		case "b":
+			o.cookie = f.value
+		case "G":
+			o.get = true
+		case "Y":
+			o.retry, _ = strconv.Atoi(f.value)
+			o.retry = min(o.retry, 20)
+		case "r":
+			host, addr, ok := cutResolve(f.value)
+			if !ok {
+				return env.curlFail(o, curlUsage, "couldn't parse --resolve entry '"+f.value+"'")
+			}
+			o.resolve[host] = addr
+		case "z":
+			urls = append(urls, f.value)
+		case "V":
+			fmt.Fprintln(env.Out, "curl 8.14.1 (kubistro) HTTP over the cluster's network\nProtocols: http https")
+			return 0
+		}
+	}
+	if len(urls) == 0 {
+		fmt.Fprintln(env.Err, "curl: (2) no URL specified\ncurl: try 'curl --help' for more information")
+		return curlUsage
+	}
+	code := 0
+	for _, u := range urls {
+		for try := 0; ; try++ {
+			if code = env.curlOne(ctx, o, u); code == 0 || try >= o.retry || ctx.Err() != nil || code == curlUsage || code == curlBadURL {
+				break
+			}
+			if !wait(ctx, min(time.Second<<try, 30*time.Second)) {
+				break
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return 130
+	}
+	return code
+}
+
+func cutResolve(s string) (host, addr string, ok bool) {
+	parts := strings.SplitN(s, ":", 3)
+	if len(parts) != 3 {
+		return "", "", false
+	}
+	return parts[0] + ":" + parts[1], strings.Trim(parts[2], "[]"), true
+}
+
+func curlData(env Env, f option) (string, error) {
+	v := f.value
+	if f.name == "U" {
+		if name, val, ok := strings.Cut(v, "="); ok {
+			return name + "=" + url.QueryEscape(val), nil
+		}
+		return url.QueryEscape(v), nil
+	}
+	if file, ok := strings.CutPrefix(v, "@"); ok && f.name != "R" {
+		var b []byte
+		var err error
+		if file == "-" {
+			b, err = io.ReadAll(io.LimitReader(env.In, maxHeld))
+		} else {
+			b, err = readFile(env.FS, abs(env.Dir, file), maxHeld)
+		}
+		if err != nil {
+			return "", fmt.Errorf("Failed to open %s", file)
+		}
+		if f.name == "d" {
+			b = bytes.ReplaceAll(bytes.ReplaceAll(b, []byte("\n"), nil), []byte("\r"), nil)
+		}
+		return string(b), nil
+	}
+	return v, nil
+}
+
+func (e Env) curlFail(o curlOptions, code int, msg string) int {
+	if !o.silent || o.showError {
+		fmt.Fprintf(e.Err, "curl: (%d) %s\n", code, msg)
+	}
+	return code
+}
+
+func (e Env) curlOne(ctx context.Context, o curlOptions, target string) int {
+	if !strings.Contains(target, "://") {
+		target = "http://" + target
+	}
+	u, err := url.Parse(target)
+	if err != nil || u.Host == "" {
+		return e.curlFail(o, curlBadURL, "URL rejected: Malformed input to a URL function")
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return e.curlFail(o, curlScheme, fmt.Sprintf("Protocol %q not supported or disabled in libcurl", u.Scheme))
+	}
+	if o.max > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.max)
+		defer cancel()
+	}
+	body := strings.Join(o.data, "&")
+	if o.get && len(o.data) > 0 {
+		if u.RawQuery != "" {
+			body = u.RawQuery + "&" + body
+		}
+		u.RawQuery, body = body, ""
+	}
+	method := o.method
+	switch {
+	case method != "":
+	case o.head:
+		method = "HEAD"
+	case len(o.data) > 0 && !o.get:
+		method = "POST"
+	default:
+		method = "GET"
+	}
+	start := time.Now()
+	var remote string
+	transport := &http.Transport{
+		DisableCompression: true, DisableKeepAlives: true, MaxResponseHeaderBytes: 256 << 10,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: o.insecure},
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if ip, ok := o.resolve[addr]; ok {
+				_, port, _ := net.SplitHostPort(addr)
+				addr = net.JoinHostPort(ip, port)
+			}
+			if e.Net.Dial == nil {
+				return nil, errors.New("no network")
+			}
+			ctx, cancel := context.WithTimeout(ctx, o.connect)
+			defer cancel()
+			c, err := e.Net.Dial(ctx, network, addr)
+			if err != nil {
+				return nil, &dialFailure{err}
+			}
+			if a := c.RemoteAddr(); a != nil {
+				remote = a.String()
+			}
+			if o.verbose {
+				fmt.Fprintf(e.Err, "* Connected to %s (%s) port %s\n", u.Hostname(), remote, portOf(u))
+			}
+			return c, nil
+		},
+	}
+	defer transport.CloseIdleConnections()
+	for redirects := 0; ; redirects++ {
+		resp, code := e.curlSend(ctx, o, transport, method, u, body, start)
+		if resp == nil {
+			return code
+		}
+		location := resp.Header.Get("Location")
+		if !o.location || location == "" || resp.StatusCode < 300 || resp.StatusCode > 399 {
+			return e.curlReceive(ctx, o, resp, u, start, redirects, remote)
+		}
+		if redirects >= 50 {
+			resp.Body.Close()
+			return e.curlFail(o, curlRedirects, "Maximum (50) redirects followed")
+		}
+		if o.include || o.head {
+			fmt.Fprint(e.Out, headerText(resp))
+		}
+		resp.Body.Close()
+		next, err := u.Parse(location)
+		if err != nil || next.Scheme != "http" && next.Scheme != "https" {
+			return e.curlFail(o, curlBadURL, "URL rejected: Malformed input to a URL function")
+		}
+		if resp.StatusCode < 307 && method != "HEAD" && o.method == "" {
+			method, body = "GET", ""
+		}
+		u = next
+	}
+}
+
+func portOf(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
+type dialFailure struct{ err error }
+
+func (d *dialFailure) Error() string { return d.err.Error() }
+func (d *dialFailure) Unwrap() error { return d.err }
+
+func (e Env) curlSend(ctx context.Context, o curlOptions, transport *http.Transport, method string, u *url.URL, body string, start time.Time) (*http.Response, int) {
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), strings.NewReader(body))
+	if err != nil {
+		return nil, e.curlFail(o, curlBadURL, "URL rejected: Malformed input to a URL function")
+	}
+	if body == "" {
+		req.Body, req.ContentLength = nil, 0
+	}
+	req.Header.Set("User-Agent", o.agent)
+	req.Header.Set("Accept", "*/*")
+	if body != "" && method != "GET" {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if o.user != "" {
+		req.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(o.user)))
+	}
+	if o.cookie != "" {
+		req.Header.Set("Cookie", o.cookie)
+	}
+	for _, h := range o.headers {
+		name, v, ok := strings.Cut(h, ":")
+		v = strings.TrimSpace(v)
+		switch {
+		case !ok:
+		case strings.EqualFold(name, "Host"):
+			req.Host = v
+		case v == "":
+			req.Header.Del(name)
+		default:
+			req.Header.Set(name, v)
+		}
+	}
+	if o.verbose {
+		var b strings.Builder
+		fmt.Fprintf(&b, "> %s %s HTTP/1.1\n> Host: %s\n", method, u.RequestURI(), pick(req.Host != "", req.Host, u.Host))
+		for _, k := range sortedKeys(req.Header) {
+			fmt.Fprintf(&b, "> %s: %s\n", k, strings.Join(req.Header[k], ", "))
+		}
+		fmt.Fprintf(e.Err, "%s> \n", b.String())
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return nil, e.curlError(ctx, o, u, err, start)
+	}
+	if o.verbose {
+		for _, l := range strings.Split(strings.TrimRight(headerText(resp), "\r\n"), "\r\n") {
+			fmt.Fprintf(e.Err, "< %s\n", l)
+		}
+		fmt.Fprintln(e.Err, "< ")
+	}
+	return resp, 0
+}
+
+func headerText(resp *http.Response) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "HTTP/%d.%d %s\r\n", resp.ProtoMajor, resp.ProtoMinor, resp.Status)
+	for _, k := range sortedKeys(resp.Header) {
+		for _, v := range resp.Header[k] {
+			fmt.Fprintf(&b, "%s: %s\r\n", k, v)
+		}
+	}
+	if resp.Header.Get("Content-Length") == "" && resp.ContentLength >= 0 {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", resp.ContentLength)
+	}
+	return b.String() + "\r\n"
+}
+
+// curlError turns a failure into curl's message and exit code.
+func (e Env) curlError(ctx context.Context, o curlOptions, u *url.URL, err error, start time.Time) int {
+	ms := time.Since(start).Milliseconds()
+	var dns *net.DNSError
+	var d *dialFailure
+	var timeout net.Error
+	var cert *tls.CertificateVerificationError
+	timedOut := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+	switch {
+	case errors.As(err, &dns) && !timedOut:
+		return e.curlFail(o, curlNoHost, "Could not resolve host: "+u.Hostname())
+	case timedOut && errors.As(err, &d):
+		if ctx.Err() == nil && o.connect < 75*time.Second || ctx.Err() != nil {
+			return e.curlFail(o, curlTimeout, fmt.Sprintf("Connection timed out after %d milliseconds", ms))
+		}
+		return e.curlFail(o, curlTimeout, fmt.Sprintf("Failed to connect to %s port %s after %d ms: Could not connect to server", u.Hostname(), portOf(u), ms))
+	case timedOut:
+		return e.curlFail(o, curlTimeout, fmt.Sprintf("Operation timed out after %d milliseconds with 0 bytes received", ms))
+	case ctx.Err() != nil:
+		return 130
+	case errors.As(err, &d):
+		return e.curlFail(o, curlNoConnect, fmt.Sprintf("Failed to connect to %s port %s after %d ms: Could not connect to server", u.Hostname(), portOf(u), ms))
+	case errors.As(err, &cert):
+		return e.curlFail(o, curlBadCert, "SSL certificate problem: unable to get local issuer certificate")
+	case errors.Is(err, syscall.ECONNRESET):
+		return e.curlFail(o, curlRecv, "Recv failure: Connection reset by peer")
+	case u.Scheme == "https" && strings.Contains(err.Error(), "tls"):
+		return e.curlFail(o, curlTLS, "TLS connect error: "+strings.TrimPrefix(err.Error(), "tls: "))
+	case errors.Is(err, io.EOF), strings.Contains(err.Error(), "EOF"), strings.Contains(err.Error(), "closed"):
+		return e.curlFail(o, curlEmpty, "Empty reply from server")
+	}
+	return e.curlFail(o, curlRecv, err.Error())
+}
+
+func (e Env) curlReceive(ctx context.Context, o curlOptions, resp *http.Response, u *url.URL, start time.Time, redirects int, remote string) int {
+	defer resp.Body.Close()
+	first := time.Since(start)
+	code := 0
+	var n int64
+	if o.fail && resp.StatusCode >= 400 {
+		code = e.curlFail(o, curlHTTPFailed, fmt.Sprintf("The requested URL returned error: %d", resp.StatusCode))
+	} else {
+		w := e.Out
+		name := o.output
+		if o.remoteName {
+			if name = path.Base(u.Path); name == "/" || name == "." {
+				name = "curl_response"
+			}
+		}
+		if name != "" && name != "-" {
+			f, err := e.FS.OpenFile(abs(e.Dir, name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+			if err != nil {
+				return e.curlFail(o, curlWrite, fmt.Sprintf("Failure writing output to destination: %s: %s", name, errText(err)))
+			}
+			defer f.Close()
+			w = f
+		}
+		if o.include || o.head {
+			io.WriteString(w, headerText(resp))
+		}
+		counter := &countWriter{w: w}
+		err := copyTo(ctx, counter, resp.Body)
+		n = counter.n
+		switch {
+		case err == nil:
+		case ctx.Err() != nil && o.max > 0:
+			return e.curlFail(o, curlTimeout, fmt.Sprintf("Operation timed out after %d milliseconds with %d bytes received", time.Since(start).Milliseconds(), n))
+		case ctx.Err() != nil:
+			return 130
+		case counter.err != nil:
+			return e.curlFail(o, curlWrite, "Failure writing output to destination: "+errText(counter.err))
+		default:
+			return e.curlFail(o, curlRecv, "Recv failure: Connection reset by peer")
+		}
+	}
+	if o.writeOut != "" {
+		io.WriteString(e.Out, writeOut(o.writeOut, resp, u, n, first, time.Since(start), redirects, remote))
+	}
+	return code
+}
+
+type countWriter struct {
+	w   io.Writer
+	n   int64
+	err error
+}
+
+func (c *countWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	c.err = err
+	return n, err
+}
+
+func writeOut(format string, resp *http.Response, u *url.URL, n int64, first, total time.Duration, redirects int, remote string) string {
+	ip, port, _ := net.SplitHostPort(remote)
+	return strings.NewReplacer(
+		"%{http_code}", fmt.Sprintf("%03d", resp.StatusCode), "%{response_code}", fmt.Sprintf("%03d", resp.StatusCode),
+		"%{size_download}", strconv.FormatInt(n, 10), "%{time_total}", fmt.Sprintf("%.6f", total.Seconds()), "%{time_starttransfer}", fmt.Sprintf("%.6f", first.Seconds()),
+		"%{time_connect}", fmt.Sprintf("%.6f", first.Seconds()), "%{content_type}", resp.Header.Get("Content-Type"), "%{url_effective}", u.String(), "%{num_redirects}", strconv.Itoa(redirects),
+		"%{remote_ip}", ip, "%{remote_port}", port, "%{redirect_url}", resp.Header.Get("Location"), "%{http_version}", "1.1", "%{exitcode}", "0", "%{errormsg}", "",
+		`\n`, "\n", `\t`, "\t", `\r`, "\r", "%%", "%",
+	).Replace(format)
+}
