@@ -299,8 +299,8 @@ func (f *Feed) each(kind, namespace string, do func(key, lab.ObjectState)) {
 	}
 }
 
-// snapshot is the present state and the number of the newest frame in it.
-func (f *Feed) snapshot() (uint64, []byte) {
+// snapshot is the present state, with all that was recorded so far in it.
+func (f *Feed) snapshot() []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	keys := make([]key, 0, len(f.states))
@@ -325,5 +325,5 @@ func (f *Feed) snapshot() (uint64, []byte) {
 		b.Write(f.states[k].raw)
 	}
 	b.WriteByte(']')
-	return f.record.Last(), b.Bytes()
+	return b.Bytes()
 }

@@ -60,7 +60,7 @@ func (f *Feed) written(j *joint, actor string) uint64 {
 		because = f.history.cause(act{actor: actor, verb: verb, key: j.key, owner: owner}, f)
 	}
 	people := actor == ActorLearner || actor == ActorLab
-	quiet := !people && (e.Subresource == "status" || j.change == nil && verb != "delete" && verb != "deletecollection" && kindOf(e.Resource, e.APIGroup) != "")
+	quiet := !people && (e.Subresource == "status" || j.change == nil && f.idle(j))
 	if quiet || !people && !f.system && ownNamespace(e.Object.Namespace) {
 		return because
 	}
@@ -81,6 +81,16 @@ func (f *Feed) written(j *joint, actor string) uint64 {
 		}
 	}
 	return n
+}
+
+// idle reports whether a write without a change changed nothing, rather than
+// came so late that its change stands in the record already, by nobody known.
+func (f *Feed) idle(j *joint) bool {
+	if j.entry.Verb != "update" && j.entry.Verb != "patch" || kindOf(j.entry.Resource, j.entry.APIGroup) == "" {
+		return false
+	}
+	t := f.history.objects[j.key]
+	return t == nil || len(t.marks) == 0 || t.marks[len(t.marks)-1].actor != ""
 }
 
 func auditAspect(verb string) aspect {

@@ -46,7 +46,7 @@ type Record struct {
 	epoch     uint64 // rises when every subscriber has to take a snapshot
 	more      chan struct{}
 	closed    bool
-	snapshot  func() (n uint64, states []byte)
+	snapshot  func() (states []byte)
 
 	wake chan struct{}
 	done chan struct{}
@@ -63,7 +63,7 @@ func OpenRecord(ctx context.Context, store Store, session string, log *slog.Logg
 		store: store, session: session, log: log,
 		last: last, published: last,
 		more: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}),
-		snapshot: func() (uint64, []byte) { return 0, []byte("[]") },
+		snapshot: func() []byte { return []byte("[]") },
 	}
 	go r.write()
 	return r, nil

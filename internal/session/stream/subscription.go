@@ -44,15 +44,19 @@ func (s *Subscription) Next(ctx context.Context) (lab.Event, error) {
 		default:
 		}
 		s.r.mu.Lock()
-		more, closed, published, take := s.r.more, s.r.closed, s.r.published, s.r.snapshot
-		if s.r.epoch != s.epoch || published > s.cursor+maxBehind && len(s.page) == 0 {
-			s.stale, s.epoch = true, s.r.epoch
-		}
+		more, closed, published, take, epoch := s.r.more, s.r.closed, s.r.published, s.r.snapshot, s.r.epoch
 		s.r.mu.Unlock()
-		if s.stale {
-			n, states := take()
-			s.stale, s.cursor, s.page = false, n, nil
-			return lab.Event{N: n, Time: time.Now().UTC(), Type: lab.EventSnapshot, Verb: "snapshot", State: states}, nil
+		if published > s.cursor+maxBehind && len(s.page) == 0 {
+			s.stale = true
+		}
+		// What was recorded comes before a snapshot that everybody has to take.
+		if s.stale || s.epoch != epoch && s.cursor >= published {
+			if s.stale {
+				s.cursor, s.page = published, nil
+			}
+			s.stale, s.epoch = false, epoch
+			// The states may be newer than the number: the frames that follow repeat a part of them.
+			return lab.Event{N: s.cursor, Time: time.Now().UTC(), Type: lab.EventSnapshot, Verb: "snapshot", State: take()}, nil
 		}
 		if len(s.page) == 0 && published > s.cursor {
 			page, err := s.r.after(ctx, s.cursor, batchSize)
