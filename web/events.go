@@ -51,12 +51,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.Lab.Get(r.Context(), learnerOf(r), sessionID(r)); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	stop := context.AfterFunc(s.closing, cancel)
-	defer stop()
-
 	if !isUpgrade(r) {
+		ctx, stop := s.untilClosed(r.Context())
+		defer stop()
 		out, err := newEventSource(w)
 		if err != nil {
 			return err
@@ -70,11 +67,23 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer conn.CloseNow()
 	conn.SetReadLimit(1 << 10)
-	ctx = conn.CloseRead(ctx)
+	// Reading goes on until the browser has got the reason for the end.
+	ctx, stop := s.untilClosed(conn.CloseRead(r.Context()))
+	defer stop()
 	err = s.feed(ctx, r, after, socketSink{conn})
 	s.logStream(r, err)
 	conn.Close(closeStatus(err), "")
 	return nil
+}
+
+// untilClosed ends a context when the server closes its streams.
+func (s *Server) untilClosed(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.closing, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
 func isUpgrade(r *http.Request) bool {

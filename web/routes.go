@@ -76,6 +76,18 @@ func (s *Server) table() []route {
 	}
 }
 
+// Route is a method and pattern that the server answers.
+type Route struct{ Method, Pattern string }
+
+// Routes lists the routes of pages and API, for tests and documentation.
+func (s *Server) Routes() []Route {
+	var out []Route
+	for _, t := range s.table() {
+		out = append(out, Route{t.method, t.pattern})
+	}
+	return out
+}
+
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
 	r.Use(s.metrics.observe, s.security)

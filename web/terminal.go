@@ -56,21 +56,18 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer conn.CloseNow()
 	conn.SetReadLimit(s.Limits.SocketMessage)
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	stop := context.AfterFunc(s.closing, cancel)
+	ctx, stop := s.untilClosed(r.Context())
 	defer stop()
-
 	ready := make(chan Terminal, 1)
 	reading := make(chan error, 1)
 	go func() {
-		defer cancel()
+		defer stop()
 		reading <- s.readKeys(ctx, r, conn, ready)
 	}()
 	err = s.showTerminal(ctx, r, conn, tab, after, ready)
 	s.logStream(r, err)
 	conn.Close(closeStatus(err), "")
-	cancel()
+	stop()
 	<-reading
 	return nil
 }
@@ -137,7 +134,8 @@ func (s *Server) readKeys(ctx context.Context, r *http.Request, conn *websocket.
 	pace := rate.NewLimiter(s.Limits.Messages, s.Limits.MessageBurst)
 	var t Terminal
 	for {
-		_, body, err := conn.Read(ctx)
+		// Not ctx: its end would cut the connection before the reason was sent.
+		_, body, err := conn.Read(r.Context())
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func TestLook(t *testing.T) {
 
 				s.Lab.Start = lab.StateProvisioning
 				b.run(chromedp.Navigate(s.URL + levelPath))
-				b.wait("the session", "document.querySelector('.curtain .stages') !== null")
+				b.wait("the session", "window.kubistro?.state() === 'provisioning'")
 				session := s.Lab.Only()
 				session.SetStatus(starting())
 				b.wait("the running stage", `document.querySelector('.stage[data-name=scheduler][data-state=now]') !== null`)

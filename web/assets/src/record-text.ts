@@ -46,7 +46,7 @@ function shortPod(name: string): string {
 /** The sentence of a row with who did it in front. */
 export function fullSentence(row: Row, v: Vocabulary): string {
   const s = sentence(row, v);
-  return row.frame.type === "audit" ? t("rec.full", actorName(row.frame.actor, v), s) : s;
+  return row.frame.type === "audit" ? t(v === "restaurant" ? "rec.full" : "rec.full.k8s", actorName(row.frame.actor, v), s) : s;
 }
 
 /** The sentence of a row, without who did it. */

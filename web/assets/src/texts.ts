@@ -20,7 +20,14 @@ export function lang(): Lang {
 /** The text of a key with {0}, {1} ... replaced; the key itself when there is none. */
 export function t(key: string, ...args: (string | number)[]): string {
   const text = tables[current][key] ?? key;
-  return text.replace(/\{(\d+)\}/g, (whole, i: string) => String(args[Number(i)] ?? whole));
+  if (args.length === 0) return text;
+  const filled = text.replace(/\{(\d+)\}/g, (whole, i: string) => String(args[Number(i)] ?? whole));
+  return current === "zh-TW" ? spaced(filled) : filled;
+}
+
+/** Puts a space between Chinese characters and Latin letters or figures that came in. */
+function spaced(text: string): string {
+  return text.replace(/([\p{Script=Han}])([A-Za-z0-9])/gu, "$1 $2").replace(/([A-Za-z0-9])([\p{Script=Han}])/gu, "$1 $2");
 }
 
 /** Whether there is a text for a key. */
