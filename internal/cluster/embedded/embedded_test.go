@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -21,7 +20,12 @@ import (
 // programEnv names the clusterhost that the tests run.
 const programEnv = "KUBISTRO_CLUSTERHOST"
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(serverEnv); dir != "" {
+		os.Exit(serve(dir))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func program(t *testing.T) string {
 	t.Helper()
@@ -130,7 +134,7 @@ func TestEmbeddedConforms(t *testing.T) {
 				}
 				return out
 			},
-			Within: 90 * time.Second,
+			Within: within,
 		}
 	})
 }

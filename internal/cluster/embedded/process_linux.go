@@ -36,8 +36,7 @@ func isHostOf(pid int, dir string) bool {
 	if err != nil {
 		return false
 	}
-	args := bytes.Split(b, []byte{0})
-	return len(args) > 3 && string(args[1]) == "run" && string(args[2]) == "--dir" && string(args[3]) == dir
+	return bytes.Contains(b, []byte("\x00run\x00--dir\x00"+dir+"\x00"))
 }
 
 // isAlive reports whether the process with this number and start time runs. One

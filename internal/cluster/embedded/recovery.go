@@ -17,7 +17,7 @@ import (
 )
 
 // answerWithin is how long a host may take to answer that is asked whether it runs.
-const answerWithin = 3 * time.Second
+const answerWithin = 5 * time.Second
 
 // List finds the clusters of the data folder after a restart of the server.
 // What a killed server left half made or half removed is cleared away.

@@ -24,6 +24,7 @@ type host struct {
 	alive  func() bool
 	exited <-chan struct{} // closed at its end if it is a child of ours; nil otherwise
 	exit   func() string   // how it ended, for the log; good after exited
+	kill   func()          // of a child of ours: ends it and waits for that
 }
 
 // start starts the host in the cluster's folder and waits until it is ready. On
@@ -36,6 +37,7 @@ func (d *Driver) start(ctx context.Context, id string, progress cluster.Progress
 	}
 	in, err := d.await(ctx, id, h, progress)
 	if err != nil {
+		h.kill()
 		if killErr := killHosts(dir); killErr != nil {
 			d.log.Error("failed cluster host doesn't end", "cluster", id, "err", killErr)
 		}
@@ -79,6 +81,10 @@ func (d *Driver) launch(id, dir string) (*host, error) {
 			}
 		},
 		exit: func() string { return cmd.ProcessState.String() },
+		kill: func() {
+			_ = cmd.Process.Kill() // fails when it has ended already
+			<-exited
+		},
 	}, nil
 }
 
