@@ -83,6 +83,7 @@ type Manager struct {
 	stopEnds    context.CancelFunc
 	work        sync.WaitGroup
 	kick        chan struct{} // the loop is to look at its deadline again
+	sleeps      chan struct{} // bounds how many fall asleep at once, so that each stops gracefully in time
 	sleeper     Sleeper       // nil where the driver can't
 	adopter     Adopter       // nil where the driver can't
 	mu          sync.Mutex
@@ -98,7 +99,7 @@ func NewManager(c Config) *Manager {
 	c = c.withDefaults()
 	m := &Manager{
 		cfg: c, clock: c.Clock, log: c.Log, notes: notes{dir: c.Dir},
-		kick: make(chan struct{}, 1), clusters: map[string]*Cluster{},
+		kick: make(chan struct{}, 1), sleeps: make(chan struct{}, 2*c.Starts), clusters: map[string]*Cluster{},
 	}
 	m.sleeper, _ = c.Driver.(Sleeper)
 	m.adopter, _ = c.Driver.(Adopter)

@@ -174,7 +174,7 @@ func (m *Manager) beginSleep(c *Cluster) {
 	m.work.Go(func() {
 		defer close(op.done)
 		defer cancel()
-		if err := m.sleeper.Sleep(ctx, c.id); err != nil && !errors.Is(err, context.Canceled) {
+		if err := m.sleep(ctx, c.id); err != nil && !errors.Is(err, context.Canceled) {
 			// Waking it ends whatever may be left of it.
 			m.log.Error("cluster doesn't fall asleep", "cluster", c.id, "err", err)
 		}
@@ -183,6 +183,16 @@ func (m *Manager) beginSleep(c *Cluster) {
 		c.op, c.slot = nil, c.deletion != nil
 		m.changed()
 	})
+}
+
+func (m *Manager) sleep(ctx context.Context, id string) error {
+	select {
+	case m.sleeps <- struct{}{}:
+		defer func() { <-m.sleeps }()
+		return m.sleeper.Sleep(ctx, id)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // beginDelete ends a cluster in the background, once.

@@ -11,7 +11,7 @@ import (
 )
 
 // shutdownWithin is how long a host may take to stop gracefully before it is killed.
-const shutdownWithin = 5 * time.Second
+const shutdownWithin = 10 * time.Second
 
 // Sleep stops a cluster so that its state is kept and its memory freed. A host
 // that doesn't stop in time, or before ctx ends, is killed: what etcd has stays.
