@@ -236,3 +236,11 @@ func httpdHandler(p *Process, root string, verbose bool) http.Handler {
 		}
 	})
 }
+
+// abs is a path of a process, made absolute.
+func abs(p *Process, name string) string {
+	if path.IsAbs(name) {
+		return path.Clean(name)
+	}
+	return path.Join(p.workDir(), name)
+}

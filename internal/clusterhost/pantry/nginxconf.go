@@ -49,13 +49,26 @@ func readNginxConfig(fsys shell.FS) ([]site, error) {
 		}
 		found, err := parseSites(string(text))
 		if err != nil {
-			return nil, fmt.Errorf("%w in %s", err, name)
+			var fault *syntaxFault
+			if errors.As(err, &fault) {
+				return nil, fmt.Errorf("%s in %s:%d", fault.text, name, fault.line)
+			}
+			return nil, err
 		}
 		sites = append(sites, found...)
 	}
 	return sites, nil
 }
 
+// syntaxFault is what is wrong with a configuration, and where.
+type syntaxFault struct {
+	text string
+	line int
+}
+
+func (f *syntaxFault) Error() string { return f.text }
+
+// parseSites reads one file; its errors are *syntaxFault.
 func parseSites(text string) ([]site, error) {
 	var sites []site
 	var words []string
@@ -64,7 +77,7 @@ func parseSites(text string) ([]site, error) {
 		word, quoted, after, lines, err := nextWord(rest)
 		line += lines
 		if err != nil {
-			return nil, fmt.Errorf("%w:%d", err, line)
+			return nil, &syntaxFault{err.Error(), line}
 		}
 		rest = after
 		switch {
@@ -72,15 +85,15 @@ func parseSites(text string) ([]site, error) {
 			words = append(words, word)
 		case word == "":
 			if len(blocks) > 0 {
-				return nil, fmt.Errorf(`unexpected end of file, expecting "}":%d`, line)
+				return nil, &syntaxFault{`unexpected end of file, expecting "}"`, line}
 			}
 			if len(words) > 0 {
-				return nil, fmt.Errorf(`unexpected end of file, expecting ";":%d`, line)
+				return nil, &syntaxFault{`unexpected end of file, expecting ";"`, line}
 			}
 			return sites, nil
 		case word == "{":
 			if len(words) == 0 {
-				return nil, fmt.Errorf(`unexpected "{":%d`, line)
+				return nil, &syntaxFault{`unexpected "{"`, line}
 			}
 			if words[0] == "server" && len(blocks) == 0 {
 				sites = append(sites, site{port: 80, root: nginxRoot, index: "index.html", kind: "text/plain"})
@@ -89,16 +102,16 @@ func parseSites(text string) ([]site, error) {
 			words = nil
 		case word == "}":
 			if len(blocks) == 0 || len(words) > 0 {
-				return nil, fmt.Errorf(`unexpected "}":%d`, line)
+				return nil, &syntaxFault{`unexpected "}"`, line}
 			}
 			blocks = blocks[:len(blocks)-1]
 		case word == ";":
 			if len(words) == 0 {
-				return nil, fmt.Errorf(`unexpected ";":%d`, line)
+				return nil, &syntaxFault{`unexpected ";"`, line}
 			}
 			if len(blocks) > 0 && blocks[0] == "server" && (len(blocks) == 1 || blocks[1] == "location /") {
 				if err := sites[len(sites)-1].set(words); err != nil {
-					return nil, fmt.Errorf("%w:%d", err, line)
+					return nil, &syntaxFault{err.Error(), line}
 				}
 			}
 			words = nil

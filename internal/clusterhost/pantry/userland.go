@@ -3,9 +3,7 @@ package pantry
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
-	"net"
 	"path"
 	"strings"
 	"syscall"
@@ -29,11 +27,7 @@ func userland(shells ...string) map[string]Program {
 	for name, c := range shell.Commands() {
 		out[name] = command(c)
 	}
-	for name, p := range map[string]Program{"tar": tarProgram, "httpd": httpdProgram, "nc": ncProgram} {
-		if _, there := out[name]; !there {
-			out[name] = p
-		}
-	}
+	out["httpd"], out["nc"] = httpdProgram, ncProgram // servers too, where the shell's commands are clients only
 	for _, name := range shells {
 		out[name] = shellProgram
 	}
@@ -60,6 +54,9 @@ func command(c shell.Command) Program {
 
 // interruptible runs f until it returns; SIGINT ends its context.
 func interruptible(ctx context.Context, p *Process, f func(context.Context) int) int {
+	if p.Signals == nil { // a child of a shell, which ends it by its context
+		return f(ctx)
+	}
 	inner, cancel := context.WithCancel(ctx)
 	interrupted := make(chan bool, 1)
 	go func() {
@@ -267,16 +264,5 @@ func ownAll(memory int64, programs map[string]Program) map[string]Program {
 	return out
 }
 
-// hostOf is the address part of host:port.
-func hostOf(a net.Addr) string {
-	host, _, err := net.SplitHostPort(a.String())
-	if err != nil {
-		return a.String()
-	}
-	return host
-}
-
 // copyBuffer bounds what a relay holds.
 const copyBuffer = 16 << 10
-
-var _ io.Writer = (*lineWriter)(nil)

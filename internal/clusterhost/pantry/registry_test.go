@@ -1,0 +1,107 @@
+package pantry
+
+import (
+	"errors"
+	"regexp"
+	"testing"
+)
+
+func TestPull(t *testing.T) {
+	r := Default()
+	same := func(refs ...string) {
+		t.Helper()
+		first, err := r.Pull(refs[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ref := range refs {
+			img, err := r.Pull(ref)
+			if err != nil || img.ID != first.ID {
+				t.Errorf("%s isn't %s: %v", ref, refs[0], err)
+			}
+		}
+	}
+	same("nginx", "nginx:latest", "docker.io/library/nginx", "nginx:mainline", "nginx:1.29")
+	same("nginx:alpine", "nginx:mainline-alpine")
+	same("grill-cook:1.5", "grill-cook", "docker.io/library/grill-cook:1.5")
+	same("busybox", "busybox:1.37")
+	for _, ref := range []string{"grill-cook:1.4", "toolbox", "traefik/whoami:v1.10", "nginx:1.14.2", "nginx:1.27", "nginx:1.28", "busybox:1.28", "curlimages/curl", "registry.k8s.io/pause:3.10"} {
+		if _, err := r.Pull(ref); err != nil {
+			t.Error(err)
+		}
+	}
+	old, _ := r.Pull("grill-cook:1.4")
+	latest, _ := r.Pull("grill-cook")
+	if old.ID == latest.ID {
+		t.Error("1.4 and 1.5 are one image")
+	}
+	if got, err := r.Pull("grill-cook:9.9@" + old.ID); err != nil || got.Name != "docker.io/library/grill-cook:1.4" {
+		t.Errorf("by digest: %v", err)
+	}
+	if again, _ := Default().Pull("nginx:1.27"); again.ID != mustPull(t, r, "nginx:1.27").ID {
+		t.Error("an ID isn't stable")
+	}
+}
+
+func mustPull(t *testing.T, r *Registry, ref string) *Image {
+	t.Helper()
+	img, err := r.Pull(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+func TestPullFailures(t *testing.T) {
+	r := Default()
+	for _, tc := range []struct {
+		ref, want string
+		invalid   bool
+	}{
+		{"nginx:doesnotexist", `rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/nginx:doesnotexist": failed to resolve reference "docker.io/library/nginx:doesnotexist": docker.io/library/nginx:doesnotexist: not found`, false},
+		{"nginx@" + digest, `rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/nginx@` + digest + `": failed to resolve reference "docker.io/library/nginx@` + digest + `": docker.io/library/nginx@` + digest + `: not found`, false},
+		{"redis", `rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/redis:latest": failed to resolve reference "docker.io/library/redis:latest": this kitchen's pantry has only: busybox, curlimages/curl, ghcr.io/traefik/whoami, grill-cook, nginx, registry.k8s.io/pause, toolbox, traefik/whoami`, false},
+		{"Nginx", `Failed to apply default image tag "Nginx": couldn't parse image name "Nginx": invalid reference format: repository name (library/Nginx) must be lowercase`, true},
+		{"nginx:", `Failed to apply default image tag "nginx:": couldn't parse image name "nginx:": invalid reference format`, true},
+	} {
+		_, err := r.Pull(tc.ref)
+		var pe *PullError
+		if !errors.As(err, &pe) || pe.Message != tc.want || pe.Invalid != tc.invalid {
+			t.Errorf("%s: %v\nwant %s", tc.ref, err, tc.want)
+		}
+	}
+}
+
+func TestEveryImageIsWhole(t *testing.T) {
+	r := Default()
+	id := regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	for _, repo := range r.Repositories() {
+		for _, tag := range repo.Tags {
+			img := mustPull(t, r, repo.Name+":"+tag)
+			if !id.MatchString(img.ID) || img.SizeBytes <= 0 || img.Name != repo.Name+":"+tag {
+				t.Errorf("%s: ID %s, size %d", img.Name, img.ID, img.SizeBytes)
+			}
+			argv := append(append([]string(nil), img.Entrypoint...), img.Cmd...)
+			if len(argv) == 0 {
+				t.Errorf("%s has nothing to run", img.Name)
+			}
+			own := repo.Name == "docker.io/library/grill-cook" || repo.Name == "docker.io/library/toolbox"
+			if img.Simulated == own {
+				t.Errorf("%s: simulated %v", img.Name, img.Simulated)
+			}
+		}
+	}
+}
+
+func TestAdd(t *testing.T) {
+	r := NewRegistry()
+	if err := r.Add(&Image{Name: "Bad Name"}); err == nil {
+		t.Error("a bad name is taken")
+	}
+	if err := r.Add(&Image{Name: "coredns:v1"}); err != nil {
+		t.Fatal(err)
+	}
+	if img := mustPull(t, r, "docker.io/library/coredns:v1"); img.ID == "" {
+		t.Error("no ID")
+	}
+}
