@@ -102,7 +102,8 @@ func jq(ctx context.Context, env Env, args []string) int {
 		if f["R"] {
 			return newLines(ctx, r).each(func(l []byte) error { feed(string(l)); return nil })
 		}
-		d := json.NewDecoder(io.LimitReader(r, maxHeld))
+		budget := &budgetReader{r: r, left: maxJSON}
+		d := json.NewDecoder(budget)
 		d.UseNumber()
 		for ctx.Err() == nil {
 			var v any
@@ -113,6 +114,9 @@ func jq(ctx context.Context, env Env, args []string) int {
 			if err != nil {
 				status = 2
 				p.out.Flush()
+				if budget.left <= 0 {
+					err = errors.New("input too large (at most 4 MiB)")
+				}
 				fmt.Fprintf(env.Err, "jq: parse error: %s\n", strings.TrimPrefix(err.Error(), "json: "))
 				return nil
 			}
@@ -121,9 +125,8 @@ func jq(ctx context.Context, env Env, args []string) int {
 				continue
 			}
 			feed(v)
-			if d.Buffered() != nil {
-				p.out.Flush()
-			}
+			budget.left = maxJSON
+			p.out.Flush()
 		}
 		return ctx.Err()
 	})
@@ -134,6 +137,24 @@ func jq(ctx context.Context, env Env, args []string) int {
 		return 2
 	}
 	return p.status(status)
+}
+
+// maxJSON bounds one JSON value in memory; decoded it takes many times as much.
+const maxJSON = 4 << 20
+
+// budgetReader fails when more than left bytes are read.
+type budgetReader struct {
+	r    io.Reader
+	left int
+}
+
+func (b *budgetReader) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := b.r.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
 }
 
 func environMap(env Env) map[string]any {

@@ -91,8 +91,8 @@ func copyTo(ctx context.Context, w io.Writer, r io.Reader) error {
 // obsolete turns "-5" into "-n 5", as head and tail take it.
 func obsolete(args []string) []string {
 	out := args[:1:1]
-	for _, a := range args[1:] {
-		if len(a) > 1 && a[0] == '-' && a[1] >= '0' && a[1] <= '9' {
+	for i, a := range args[1:] {
+		if takesValue := args[i] == "-n" || args[i] == "-c"; !takesValue && len(a) > 1 && a[0] == '-' && a[1] >= '0' && a[1] <= '9' {
 			out = append(out, "-n", a[1:])
 			continue
 		}
