@@ -114,6 +114,13 @@ func (t *Terminal) Ack(n uint64) {
 	t.Acked = max(t.Acked, n)
 }
 
+// Connected reports whether a browser has told its size.
+func (t *Terminal) Connected() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.Size != [2]int{}
+}
+
 // AckedTo tells the newest acknowledged block.
 func (t *Terminal) AckedTo() uint64 {
 	t.mu.Lock()
