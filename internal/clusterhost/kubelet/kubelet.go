@@ -154,6 +154,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 			return fmt.Errorf("kubelet %s: attach to the network: %w", k.cfg.Name, err)
 		}
 	}
+	iface.ServeNodePorts(true)
 	defer iface.Close()
 	defer k.power.close()
 	for ctx.Err() == nil {
