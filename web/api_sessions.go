@@ -163,10 +163,7 @@ func (s *Server) touchSession(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) kubeconfig(w http.ResponseWriter, r *http.Request) error {
 	base := s.PublicURL
 	if base == "" {
-		base = "http://" + r.Host
-		if r.TLS != nil {
-			base = "https://" + r.Host
-		}
+		base = "http://" + r.Host // the session makes it https with the server's own certificate
 	}
 	body, err := s.Lab.Kubeconfig(r.Context(), learnerOf(r), sessionID(r), base)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,6 +38,7 @@ type serveOptions struct {
 	publicURL      string
 	frameAncestors []string
 	trustProxy     bool
+	authority      []byte // PEM of the serving certificate
 }
 
 func (p *program) serve() *cobra.Command {
@@ -94,6 +96,11 @@ func (p *program) runServe(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	defer unlock()
+	cert, authority, err := servingCertificate(o.data, time.Now())
+	if err != nil {
+		return err
+	}
+	o.authority = authority
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s, err := p.open(ctx, o, reg, log)
@@ -109,11 +116,11 @@ func (p *program) runServe(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	return listen(ctx, o, server, log)
+	return listen(ctx, o, cert, server, log)
 }
 
 // listen serves until ctx ends.
-func listen(ctx context.Context, o serveOptions, server *web.Server, log *slog.Logger) error {
+func listen(ctx context.Context, o serveOptions, cert tls.Certificate, server *web.Server, log *slog.Logger) error {
 	l, err := net.Listen("tcp", o.addr)
 	if err != nil {
 		return fmt.Errorf("can't listen on %s: %w", o.addr, err)
@@ -133,7 +140,7 @@ func listen(ctx context.Context, o serveOptions, server *web.Server, log *slog.L
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- h.Serve(l) }()
+	go func() { failed <- h.Serve(listenBoth(l, cert)) }()
 	log.Info("serving", "address", address, "data", o.data)
 	select {
 	case err := <-failed:
@@ -193,7 +200,7 @@ func (p *program) open(ctx context.Context, o serveOptions, reg prometheus.Regis
 	}
 	s.sessions, err = session.New(session.Config{
 		Manager: s.manager, Store: s.store, Library: s.library, Dir: o.data,
-		Program: self, Args: []string{childCommand}, Log: log, Metrics: reg,
+		ServingCA: o.authority, Program: self, Args: []string{childCommand}, Log: log, Metrics: reg,
 	})
 	if err == nil {
 		err = s.sessions.Start(ctx)

@@ -39,6 +39,8 @@ type Config struct {
 	// Program and Args start a terminal's child (see terminal.Config).
 	Program string
 	Args    []string
+	// ServingCA is the server's own certificate (PEM), for kubeconfigs.
+	ServingCA []byte
 	// TokenLifetime is how long a kubeconfig works; 0 means 12 hours.
 	TokenLifetime time.Duration
 	// RecordSystem keeps the cluster's own namespaces in the record.

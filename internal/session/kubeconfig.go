@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -11,7 +12,13 @@ import (
 	"kubistro/internal/store"
 )
 
-// Kubeconfig is part of API.
+// ServerName is the name that the server's own certificate is for. Kubeconfigs
+// ask for it, whatever address they reach the server by.
+const ServerName = "kubistro"
+
+// Kubeconfig is part of API. A base URL with https is taken as it is (a proxy
+// with a certificate of its own); with http it becomes https with the server's
+// own certificate, because client-go sends no token over plain HTTP.
 func (s *Service) Kubeconfig(ctx context.Context, learner lab.LearnerID, id, baseURL string) ([]byte, error) {
 	l, err := s.find(ctx, learner, id)
 	if err != nil {
@@ -24,7 +31,13 @@ func (s *Service) Kubeconfig(ctx context.Context, learner lab.LearnerID, id, bas
 	}
 	name := "kubistro-" + l.course.ID
 	c := clientcmdapi.NewConfig()
-	c.Clusters[name] = &clientcmdapi.Cluster{Server: baseURL + "/k8s/" + id}
+	server := &clientcmdapi.Cluster{Server: baseURL + "/k8s/" + id}
+	if address, plain := strings.CutPrefix(server.Server, "http://"); plain && len(s.ServingCA) > 0 {
+		server.Server = "https://" + address
+		server.CertificateAuthorityData = s.ServingCA
+		server.TLSServerName = ServerName
+	}
+	c.Clusters[name] = server
 	c.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: secret}
 	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: "default"}
 	c.CurrentContext = name
