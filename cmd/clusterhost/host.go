@@ -73,7 +73,7 @@ func host(ctx context.Context, s settings, stderr io.Writer) error {
 	})
 	go func() {
 		if h.WaitReady(ctx) == nil {
-			settleMemory(log)
+			settleMemory(ctx, log)
 		}
 	}()
 	return h.Run(ctx)

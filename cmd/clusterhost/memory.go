@@ -30,12 +30,22 @@ func limitProcess(memory int64, log *slog.Logger) {
 	}
 }
 
-// settleMemory gives back what only the start needed.
-func settleMemory(log *slog.Logger) {
+// settleMemory gives back what only the start needed: once when the cluster is
+// ready and again when its caches have come to rest.
+func settleMemory(ctx context.Context, log *slog.Logger) {
 	debug.SetGCPercent(gcRunning)
-	debug.FreeOSMemory()
-	if err := forgetProgramPages(); err != nil {
-		log.Debug("pages of the program stay mapped", "err", err)
+	for _, wait := range []time.Duration{0, 20 * time.Second} {
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+		debug.FreeOSMemory()
+		if err := forgetProgramPages(); err != nil {
+			log.Debug("pages of the program stay mapped", "err", err)
+		}
 	}
 }
 

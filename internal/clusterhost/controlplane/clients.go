@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -42,16 +43,39 @@ func newTransport(dial func(context.Context, string, string) (net.Conn, error), 
 	}, nil
 }
 
-// restConfig is a client configuration over a shared transport; an empty token is anonymous.
-func restConfig(t http.RoundTripper, token string) *rest.Config {
+// restConfig is the configuration of the component called name over a shared
+// transport; an empty token is anonymous.
+func restConfig(t http.RoundTripper, token, name string) *rest.Config {
 	return &rest.Config{
-		Host:        "https://" + net.JoinHostPort(officeIP.String(), fmt.Sprint(apiPort)),
-		Transport:   t,
-		BearerToken: token,
-		QPS:         -1,
+		Host:          "https://" + net.JoinHostPort(officeIP.String(), fmt.Sprint(apiPort)),
+		Transport:     t,
+		WrapTransport: func(rt http.RoundTripper) http.RoundTripper { return &component{rt, name} },
+		BearerToken:   token,
+		QPS:           -1,
 		ContentConfig: rest.ContentConfig{
 			ContentType:        "application/vnd.kubernetes.protobuf",
 			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
 		},
 	}
 }
+
+// component names the component in the user agent, where client-go puts the name
+// of the program: managedFields and audit then read as on a real cluster.
+type component struct {
+	http.RoundTripper
+	name string
+}
+
+func (c *component) RoundTrip(r *http.Request) (*http.Response, error) {
+	_, rest, ok := strings.Cut(r.UserAgent(), "/")
+	if !ok {
+		return c.RoundTripper.RoundTrip(r)
+	}
+	named := *r
+	named.Header = r.Header.Clone()
+	named.Header.Set("User-Agent", c.name+"/"+rest)
+	return c.RoundTripper.RoundTrip(&named)
+}
+
+// WrappedRoundTripper is for client-go, which looks for the transport below.
+func (c *component) WrappedRoundTripper() http.RoundTripper { return c.RoundTripper }

@@ -13,7 +13,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/controller-manager/pkg/clientbuilder"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/config"
@@ -76,8 +75,8 @@ func newControllerManager(ctx context.Context, p *pki, transport http.RoundTripp
 	if err != nil {
 		return nil, fmt.Errorf("controllers: %w", err)
 	}
-	c.Kubeconfig = restConfig(transport, p.token(userController))
-	if c.Client, err = kubernetes.NewForConfig(rest.AddUserAgent(c.Kubeconfig, "kube-controller-manager")); err != nil {
+	c.Kubeconfig = restConfig(transport, p.token(userController), "kube-controller-manager")
+	if c.Client, err = kubernetes.NewForConfig(c.Kubeconfig); err != nil {
 		return nil, fmt.Errorf("controllers: %w", err)
 	}
 	return &controllerManager{config: c.Complete()}, nil
@@ -87,7 +86,7 @@ func newControllerManager(ctx context.Context, p *pki, transport http.RoundTripp
 func (m *controllerManager) start(ctx context.Context, transport http.RoundTripper, log *slog.Logger) error {
 	ctx, m.cancel = context.WithCancel(ctx)
 	root := clientbuilder.SimpleControllerClientBuilder{ClientConfig: m.config.Kubeconfig}
-	each := clientbuilder.NewDynamicClientBuilder(restConfig(transport, ""), m.config.Client.CoreV1(), metav1.NamespaceSystem)
+	each := clientbuilder.NewDynamicClientBuilder(restConfig(transport, "", "kube-controller-manager"), m.config.Client.CoreV1(), metav1.NamespaceSystem)
 	cc, err := app.CreateControllerContext(ctx, m.config, root, each)
 	if err != nil {
 		return fmt.Errorf("controllers: %w", err)

@@ -401,7 +401,7 @@ func TestNothingListensOnTheHost(t *testing.T) {
 // TestAPIServerServesTLS: through the office's port in the cluster's network, with the CA of Access.
 func TestAPIServerServesTLS(t *testing.T) {
 	a, _ := shared.Access()
-	for _, address := range []string{"172.18.0.2:6443", "10.96.0.1:443", "kubernetes.default.svc:443"} {
+	for _, address := range []string{"172.18.0.2:6443", "10.96.0.1:443", "kubernetes.default.svc:443", "kubernetes.default:443"} {
 		transport, err := newTransport(shared.street.DialContext, a.CAPEM, "")
 		if err != nil {
 			t.Fatal(err)

@@ -118,7 +118,7 @@ func serve(c *genericapiserver.Config, s options.CompletedOptions, parts apiServ
 	}
 	token := make([]byte, 32)
 	rand.Read(token)
-	c.LoopbackClientConfig = restConfig(transport, hex.EncodeToString(token))
+	c.LoopbackClientConfig = restConfig(transport, hex.EncodeToString(token), "kube-apiserver")
 	c.LoopbackClientConfig.DisableCompression = true
 	return nil
 }

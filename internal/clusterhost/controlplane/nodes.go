@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -93,7 +94,7 @@ func (h *Host) startNodes(ctx context.Context, transport http.RoundTripper) (*no
 	}
 	services := h.api.informers.Core().V1().Services()
 	for _, c := range configs {
-		client, err := kubernetes.NewForConfig(rest.AddUserAgent(restConfig(transport, h.pki.token("system:node:"+c.Name)), "kubelet"))
+		client, err := kubernetes.NewForConfig(restConfig(transport, h.pki.token("system:node:"+c.Name), "kubelet"))
 		if err != nil {
 			n.close()
 			return nil, fmt.Errorf("node %s: %w", c.Name, err)
@@ -112,14 +113,28 @@ func (h *Host) startNodes(ctx context.Context, transport http.RoundTripper) (*no
 		}
 		n.kubelets[c.Name] = k
 	}
+	n.run(ctx, h.log)
+	return n, nil
+}
+
+// run starts the office and, once it is there, the kitchens: Pod address ranges are
+// given in the order of arrival, and the office has the first on a real cluster.
+func (n *nodes) run(ctx context.Context, log *slog.Logger) {
+	office := n.kubelets[officeName]
 	for name, k := range n.kubelets {
 		n.wg.Go(func() {
+			if k != office {
+				select {
+				case <-office.Ready():
+				case <-ctx.Done():
+					return
+				}
+			}
 			if err := k.Run(ctx); err != nil {
-				h.log.Error("node ended", "node", name, "err", err)
+				log.Error("node ended", "node", name, "err", err)
 			}
 		})
 	}
-	return n, nil
 }
 
 // list is all nodes, for the metrics server.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -34,8 +33,8 @@ func startScheduler(ctx context.Context, token string, transport http.RoundTripp
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	rc := restConfig(transport, token)
-	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rc, "kube-scheduler"))
+	rc := restConfig(transport, token, "kube-scheduler")
+	client, err := kubernetes.NewForConfig(rc)
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
