@@ -1,0 +1,434 @@
+package kubelet_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	utilexec "k8s.io/client-go/util/exec"
+)
+
+func podYAML(name, spec string) string {
+	return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec: " + spec
+}
+
+func TestPodLife(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("grill", `{containers: [{name: cook, image: "grill-cook:1.4", resources: {requests: {cpu: 10m}}}]}`))
+	p := h.pod(t, ns, "grill", ready)
+	c := container(p)
+	if p.Status.PodIP == "" || p.Status.HostIP == "" || p.Status.StartTime == nil || p.Status.QOSClass != corev1.PodQOSBurstable || p.Status.ObservedGeneration != p.Generation {
+		t.Errorf("status: %+v", p.Status)
+	}
+	if !strings.HasPrefix(c.ContainerID, "containerd://") || c.Image != "docker.io/library/grill-cook:1.4" || !strings.Contains(c.ImageID, "@sha256:") || !c.Ready || !*c.Started {
+		t.Errorf("container: %+v", c)
+	}
+	for reason, text := range map[string]string{
+		"Scheduled": "Successfully assigned", "Pulled": "grill-cook:1.4", "Created": "Container created", "Started": "Container started",
+	} {
+		if e := h.event(t, ns, "grill", reason, text); reason != "Scheduled" && (e.Source.Component != "kubelet" || e.InvolvedObject.FieldPath != "spec.containers{cook}") {
+			t.Errorf("%s comes from %v for %q", reason, e.Source, e.InvolvedObject.FieldPath)
+		}
+	}
+	if err := h.client.CoreV1().Pods(ns).Delete(t.Context(), "grill", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h.event(t, ns, "grill", "Killing", "Stopping container cook")
+	h.gone(t, ns, "grill")
+}
+
+func TestExitCodeAndMessage(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("bad", `{restartPolicy: Never, containers: [{name: c, image: busybox, command: [sh, -c, "echo burnt; echo too hot > /dev/termination-log; exit 3"]}]}`))
+	h.apply(t, ns, podYAML("logs", `{restartPolicy: Never, containers: [{name: c, image: busybox, terminationMessagePolicy: FallbackToLogsOnError, command: [sh, -c, "echo last words; exit 1"]}]}`))
+	h.apply(t, ns, podYAML("good", `{restartPolicy: OnFailure, containers: [{name: c, image: busybox, command: [sh, -c, "echo done"]}]}`))
+	h.apply(t, ns, podYAML("nope", `{restartPolicy: Never, containers: [{name: c, image: busybox, command: [no-such-program]}]}`))
+	ended := func(name string, phase corev1.PodPhase) *corev1.ContainerStateTerminated {
+		return container(h.pod(t, ns, name, over(phase))).State.Terminated
+	}
+	if s := ended("bad", corev1.PodFailed); s == nil || s.ExitCode != 3 || s.Reason != "Error" || strings.TrimSpace(s.Message) != "too hot" {
+		t.Errorf("bad: %+v", s)
+	}
+	if s := ended("logs", corev1.PodFailed); s == nil || strings.TrimSpace(s.Message) != "last words" {
+		t.Errorf("logs: %+v", s)
+	}
+	if s := ended("good", corev1.PodSucceeded); s == nil || s.ExitCode != 0 || s.Reason != "Completed" {
+		t.Errorf("good: %+v", s)
+	}
+	if s := ended("nope", corev1.PodFailed); s == nil || s.ExitCode != 128 || s.Reason != "StartError" || !strings.Contains(s.Message, `exec: "no-such-program": executable file not found in $PATH`) {
+		t.Errorf("nope: %+v", s)
+	}
+	if got := h.logs(t, ns, "bad", corev1.PodLogOptions{}); got != "burnt\n" {
+		t.Errorf("logs of an ended container: %q", got)
+	}
+}
+
+func TestCrashLoop(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("grill", `{containers: [{name: cook, image: "grill-cook:1.4"}]}`))
+	before := h.pod(t, ns, "grill", ready)
+	h.mustExec(t, ns, "grill", "burn-dish")
+	after := h.pod(t, ns, "grill", restarts(1))
+	c := container(after)
+	if after.Status.PodIP != before.Status.PodIP || after.UID != before.UID || c.ContainerID == container(before).ContainerID {
+		t.Errorf("the same Pod was to be restarted in place: %s %s, then %s %s", before.Status.PodIP, before.UID, after.Status.PodIP, after.UID)
+	}
+	if l := c.LastTerminationState.Terminated; l == nil || l.ExitCode == 0 || l.ContainerID != container(before).ContainerID {
+		t.Errorf("last state: %+v", l)
+	}
+	if old := h.logs(t, ns, "grill", corev1.PodLogOptions{Previous: true}); old == "" || strings.Contains(old, "not found") {
+		t.Errorf("previous logs: %q", old)
+	}
+	h.mustExec(t, ns, "grill", "burn-dish")
+	p := h.pod(t, ns, "grill", waiting("CrashLoopBackOff"))
+	if m := container(p).State.Waiting.Message; !strings.HasPrefix(m, "back-off 10s restarting failed container=cook pod=grill_"+ns+"(") {
+		t.Errorf("message %q", m)
+	}
+	h.event(t, ns, "grill", "BackOff", "Back-off restarting failed container cook in pod grill_"+ns)
+}
+
+func TestImageCannotBePulled(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("tag", `{containers: [{name: c, image: "nginx:doesnotexist"}]}`))
+	h.apply(t, ns, podYAML("repo", `{containers: [{name: c, image: mysql}]}`))
+	h.apply(t, ns, podYAML("name", `{containers: [{name: c, image: "Not:A:Name"}]}`))
+	h.apply(t, ns, podYAML("never", `{containers: [{name: c, image: "grill-cook:9.9", imagePullPolicy: Never}]}`))
+	h.pod(t, ns, "tag", waiting("ErrImagePull"))
+	h.event(t, ns, "tag", "Failed", `Failed to pull image "nginx:doesnotexist": rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/nginx:doesnotexist"`)
+	h.event(t, ns, "tag", "Failed", "Error: ErrImagePull")
+	h.event(t, ns, "tag", "BackOff", `Back-off pulling image "nginx:doesnotexist"`)
+	h.event(t, ns, "tag", "Failed", "Error: ImagePullBackOff")
+	p := h.pod(t, ns, "tag", waiting("ImagePullBackOff"))
+	if m := container(p).State.Waiting.Message; !strings.HasPrefix(m, `Back-off pulling image "nginx:doesnotexist": ErrImagePull: rpc error`) || p.Status.Phase != corev1.PodPending {
+		t.Errorf("phase %s message %q", p.Status.Phase, m)
+	}
+	h.event(t, ns, "repo", "Failed", "grill-cook") // names what there is
+	h.pod(t, ns, "name", waiting("InvalidImageName"))
+	h.pod(t, ns, "never", waiting("ErrImageNeverPull"))
+	if got := h.logs(t, ns, "tag", corev1.PodLogOptions{}); !strings.Contains(got, "is waiting to start: trying and failing to pull image") {
+		t.Errorf("logs: %s", got)
+	}
+}
+
+func TestConfiguration(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("env", `{containers: [{name: c, image: busybox, command: [sleep, "600"], env: [{name: DISH, valueFrom: {configMapKeyRef: {name: menu, key: dish}}}]}]}`))
+	h.apply(t, ns, podYAML("files", `{containers: [{name: c, image: busybox, command: [sleep, "600"], volumeMounts: [{name: m, mountPath: /menu}, {name: m, mountPath: /one, subPath: dish}, {name: s, mountPath: /safe}]}],
+  volumes: [{name: m, configMap: {name: menu}}, {name: s, secret: {secretName: key, items: [{key: code, path: deep/code}], defaultMode: 256}}]}`))
+	p := h.pod(t, ns, "env", waiting("CreateContainerConfigError"))
+	if m := container(p).State.Waiting.Message; m != `configmap "menu" not found` {
+		t.Errorf("message %q", m)
+	}
+	h.event(t, ns, "env", "Failed", `Error: configmap "menu" not found`)
+	h.event(t, ns, "files", "FailedMount", `MountVolume.SetUp failed for volume "m" : configmap "menu" not found`)
+	h.event(t, ns, "files", "FailedMount", `MountVolume.SetUp failed for volume "s" : secret "key" not found`)
+	h.apply(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: menu}\ndata: {dish: soup}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {code: '1234'}")
+	h.pod(t, ns, "env", running)
+	if got := h.mustExec(t, ns, "env", "sh", "-c", "echo $DISH $KUBERNETES_SERVICE_HOST"); got != "soup 10.96.0.1\n" {
+		t.Errorf("environment: %q", got)
+	}
+	h.pod(t, ns, "files", running)
+	if got := h.mustExec(t, ns, "files", "cat", "/menu/dish", "/one", "/safe/deep/code"); got != "soupsoup1234" {
+		t.Errorf("files: %q", got)
+	}
+	if _, _, err := h.exec(t, ns, "files", nil, false, "sh", "-c", "echo x > /menu/dish"); err == nil {
+		t.Error("a ConfigMap volume can be written to")
+	}
+}
+
+func TestInitContainersAndVolumes(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("p", `{
+  initContainers: [{name: first, image: busybox, command: [sh, -c, "echo one > /w/f"], volumeMounts: [{name: w, mountPath: /w}]},
+    {name: second, image: busybox, command: [sh, -c, "echo two >> /w/f"], volumeMounts: [{name: w, mountPath: /w}]}],
+  containers: [{name: c, image: busybox, command: [sleep, "600"], args: ["$(SECONDS_)"], env: [{name: SECONDS_, value: "500"}, {name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}],
+    volumeMounts: [{name: w, mountPath: /w}, {name: d, mountPath: /d}]}],
+  volumes: [{name: w, emptyDir: {}}, {name: d, downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}]}`))
+	p := h.pod(t, ns, "p", ready)
+	for _, st := range p.Status.InitContainerStatuses {
+		if st.State.Terminated == nil || st.State.Terminated.Reason != "Completed" || !st.Ready {
+			t.Errorf("init container %s: %+v", st.Name, st)
+		}
+	}
+	if got := h.mustExec(t, ns, "p", "sh", "-c", "cat /w/f /d/name; echo; echo $IP"); got != "one\ntwo\np\n"+p.Status.PodIP+"\n" {
+		t.Errorf("%q", got)
+	}
+	token := h.mustExec(t, ns, "p", "cat", "/var/run/secrets/kubernetes.io/serviceaccount/token")
+	if strings.Count(token, ".") != 2 {
+		t.Errorf("the token of the service account: %q", token)
+	}
+}
+
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("ready", `{containers: [{name: c, image: busybox, command: [sleep, "600"], readinessProbe: {exec: {command: [cat, /tmp/ok]}, periodSeconds: 1, failureThreshold: 1}}]}`))
+	h.apply(t, ns, podYAML("live", `{terminationGracePeriodSeconds: 0, containers: [{name: c, image: busybox, command: [sleep, "600"], livenessProbe: {tcpSocket: {port: 81}, periodSeconds: 1, failureThreshold: 2}}]}`))
+	h.apply(t, ns, podYAML("http", `{containers: [{name: c, image: "grill-cook:1.4", readinessProbe: {httpGet: {path: /no-such-page, port: 8080}, periodSeconds: 1}}]}`))
+	h.apply(t, ns, podYAML("start", `{containers: [{name: c, image: busybox, command: [sleep, "600"], startupProbe: {exec: {command: [cat, /tmp/ok]}, periodSeconds: 1, failureThreshold: 600},
+  livenessProbe: {exec: {command: ["false"]}, periodSeconds: 1, failureThreshold: 1}}]}`))
+
+	h.event(t, ns, "ready", "Unhealthy", "Readiness probe failed: ")
+	if p := h.pod(t, ns, "ready", running); container(p).Ready || container(p).RestartCount != 0 {
+		t.Errorf("without the file: %+v", container(p))
+	}
+	h.mustExec(t, ns, "ready", "touch", "/tmp/ok")
+	h.pod(t, ns, "ready", ready)
+	h.mustExec(t, ns, "ready", "rm", "/tmp/ok")
+	h.pod(t, ns, "ready", func(p *corev1.Pod) string {
+		if ready(p) == "" {
+			return "is still ready"
+		}
+		return ""
+	})
+
+	h.event(t, ns, "live", "Unhealthy", "Liveness probe failed: dial tcp ")
+	h.event(t, ns, "live", "Killing", "Container c failed liveness probe, will be restarted")
+	if c := container(h.pod(t, ns, "live", restarts(1))); c.LastTerminationState.Terminated.ExitCode != 137 {
+		t.Errorf("last state: %+v", c.LastTerminationState.Terminated)
+	}
+	h.event(t, ns, "http", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 404")
+
+	p := h.pod(t, ns, "start", running)
+	if *container(p).Started || container(p).Ready {
+		t.Errorf("before startup: %+v", container(p))
+	}
+	h.mustExec(t, ns, "start", "touch", "/tmp/ok")
+	h.event(t, ns, "start", "Killing", "Container c failed liveness probe, will be restarted")
+}
+
+func TestTermination(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("deaf", `{terminationGracePeriodSeconds: 3, containers: [{name: c, image: busybox, command: [sh, -c, "sleep 600"], lifecycle: {preStop: {exec: {command: [sh, -c, "echo bye > /proc/1/fd/1"]}}}}]}`))
+	h.pod(t, ns, "deaf", running)
+	follow, err := h.client.CoreV1().Pods(ns).GetLogs("deaf", &corev1.PodLogOptions{Follow: true}).Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer follow.Close()
+	begin := time.Now()
+	if err := h.client.CoreV1().Pods(ns).Delete(t.Context(), "deaf", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(follow) // ends with the container
+	if err != nil || string(out) != "bye\n" {
+		t.Errorf("logs until the end: %q %v", out, err)
+	}
+	h.gone(t, ns, "deaf")
+	if took := time.Since(begin); took < 2*time.Second {
+		t.Errorf("a container that ignores SIGTERM was gone after %v, grace period 3 s", took)
+	}
+}
+
+func TestForcedDeletion(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("slow", `{terminationGracePeriodSeconds: 600, containers: [{name: c, image: busybox, command: [sleep, "600"]}]}`))
+	h.pod(t, ns, "slow", running)
+	pods := h.client.CoreV1().Pods(ns)
+	if err := pods.Delete(t.Context(), "slow", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h.event(t, ns, "slow", "Killing", "Stopping container c")
+	if err := pods.Delete(t.Context(), "slow", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
+		t.Fatal(err)
+	}
+	h.gone(t, ns, "slow")
+}
+
+func TestActiveDeadline(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("p", `{activeDeadlineSeconds: 1, restartPolicy: Never, terminationGracePeriodSeconds: 1, containers: [{name: c, image: busybox, command: [sleep, "600"]}]}`))
+	p := h.pod(t, ns, "p", over(corev1.PodFailed))
+	if p.Status.Reason != "DeadlineExceeded" || p.Status.Message != "Pod was active on the node longer than the specified deadline" {
+		t.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
+	}
+}
+
+func TestNoRoom(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("big", `{nodeName: kitchen-1, containers: [{name: c, image: busybox, resources: {requests: {cpu: "64"}}}]}`))
+	p := h.pod(t, ns, "big", over(corev1.PodFailed))
+	if p.Status.Reason != "OutOfcpu" || !strings.HasPrefix(p.Status.Message, "Pod was rejected: Node didn't have enough resource: cpu, requested: 64000, used: ") {
+		t.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
+	}
+}
+
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("p", `{containers: [{name: c, image: "grill-cook:1.4", resources: {limits: {memory: 64Mi}}}]}`))
+	h.pod(t, ns, "p", ready)
+	h.exec(t, ns, "p", nil, false, "hoard", "100")
+	p := h.pod(t, ns, "p", restarts(1))
+	if l := container(p).LastTerminationState.Terminated; l.Reason != "OOMKilled" || l.ExitCode != 137 {
+		t.Errorf("last state %+v", l)
+	}
+}
+
+func TestExec(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("p", `{containers: [{name: c, image: busybox, command: [sleep, "600"]}]}`))
+	h.pod(t, ns, "p", running)
+	t.Run("exit code", func(t *testing.T) {
+		_, _, err := h.exec(t, ns, "p", nil, false, "sh", "-c", "exit 7")
+		if e, ok := err.(utilexec.CodeExitError); !ok || e.Code != 7 {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("standard streams", func(t *testing.T) {
+		out, errs, err := h.exec(t, ns, "p", strings.NewReader("soup\n"), false, "sh", "-c", "cat; echo hot >&2")
+		if out != "soup\n" || errs != "hot\n" || err != nil {
+			t.Errorf("%q %q %v", out, errs, err)
+		}
+	})
+	t.Run("unknown program", func(t *testing.T) {
+		if _, _, err := h.exec(t, ns, "p", nil, false, "vim"); err == nil || !strings.Contains(err.Error(), `exec: "vim": executable file not found in $PATH`) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("interactive shell", func(t *testing.T) {
+		out, _, err := h.exec(t, ns, "p", strings.NewReader("echo $((6*7))\rexit 3\r"), true, "sh")
+		if e, ok := err.(utilexec.CodeExitError); !ok || e.Code != 3 || !strings.Contains(out, "42") {
+			t.Errorf("%q %v", out, err)
+		}
+	})
+	t.Run("copy in and out", func(t *testing.T) {
+		var in bytes.Buffer
+		w := tar.NewWriter(&in)
+		w.WriteHeader(&tar.Header{Name: "menu.txt", Size: 4, Mode: 0o644})
+		io.WriteString(w, "soup")
+		w.Close()
+		if _, errs, err := h.exec(t, ns, "p", &in, false, "tar", "-xmf", "-", "-C", "/tmp"); err != nil {
+			t.Fatalf("%v %s", err, errs)
+		}
+		out, _, err := h.exec(t, ns, "p", nil, false, "tar", "cf", "-", "-C", "/tmp", "menu.txt")
+		r := tar.NewReader(strings.NewReader(out))
+		head, terr := r.Next()
+		if err != nil || terr != nil || head.Name != "menu.txt" {
+			t.Fatalf("%v %v %+v", err, terr, head)
+		}
+		if got, _ := io.ReadAll(r); string(got) != "soup" {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("p", `{containers: [{name: c, image: busybox, command: [sh, -c, "for i in 1 2 3 4 5; do echo line $i; done; sleep 600"]}]}`))
+	h.pod(t, ns, "p", running)
+	stream, err := h.client.CoreV1().Pods(ns).GetLogs("p", &corev1.PodLogOptions{Follow: true}).Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	all := make([]byte, len("line 1\n")*5)
+	if _, err := io.ReadFull(stream, all); err != nil {
+		t.Fatal(err)
+	}
+	two := int64(2)
+	if got := h.logs(t, ns, "p", corev1.PodLogOptions{TailLines: &two}); got != "line 4\nline 5\n" {
+		t.Errorf("tail: %q", got)
+	}
+	if got := h.logs(t, ns, "p", corev1.PodLogOptions{Previous: true}); !strings.Contains(got, `previous terminated container "c" in pod "p" not found`) {
+		t.Errorf("previous: %q", got)
+	}
+}
+
+func TestPortForward(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("p", `{containers: [{name: c, image: traefik/whoami}]}`))
+	h.pod(t, ns, "p", ready)
+	transport, upgrader, err := spdy.RoundTripperFor(h.rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := h.client.CoreV1().RESTClient().Post().Namespace(ns).Resource("pods").Name("p").SubResource("portforward").URL()
+	stop, up := make(chan struct{}), make(chan struct{})
+	defer close(stop)
+	f, err := portforward.NewOnAddresses(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, "POST", url), []string{"127.0.0.1"}, []string{"0:80"}, stop, up, io.Discard, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go f.ForwardPorts()
+	<-up
+	ports, err := f.GetPorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	req, _ := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("http://127.0.0.1:%d/", ports[0].Local), nil)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if body, _ := io.ReadAll(res.Body); !strings.Contains(string(body), "Hostname: p\n") {
+		t.Errorf("%s", body)
+	}
+}
+
+func TestNodeObject(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	n := until(t, h, "nodes", "", "kitchen-1", func(n *corev1.Node) string { return "" })
+	var kinds []string
+	for _, c := range n.Status.Conditions {
+		kinds = append(kinds, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason))
+	}
+	want := []string{"MemoryPressure=False KubeletHasSufficientMemory", "DiskPressure=False KubeletHasNoDiskPressure", "PIDPressure=False KubeletHasSufficientPID", "Ready=True KubeletReady"}
+	if !slices.Equal(kinds, want) {
+		t.Errorf("conditions %v, want %v", kinds, want)
+	}
+	i := n.Status.NodeInfo
+	if i.KubeletVersion != "v1.37.2" || i.OSImage != "Kubistro (simulated node)" || !strings.HasPrefix(i.ContainerRuntimeVersion, "containerd://2.2.") {
+		t.Errorf("nodeInfo %+v", i)
+	}
+	if n.Labels["kubernetes.io/hostname"] != "kitchen-1" || n.Labels["kitchen"] != "1" || n.Status.DaemonEndpoints.KubeletEndpoint.Port != 10250 || len(n.Status.Images) == 0 {
+		t.Errorf("%+v", n)
+	}
+	lease, err := h.client.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), "kitchen-1", metav1.GetOptions{})
+	if err != nil || *lease.Spec.HolderIdentity != "kitchen-1" || *lease.Spec.LeaseDurationSeconds != 40 || time.Since(lease.Spec.RenewTime.Time) > 40*time.Second {
+		t.Errorf("lease %+v %v", lease, err)
+	}
+}
