@@ -3,7 +3,6 @@ package pantry
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 )
 
@@ -154,10 +153,16 @@ func addNginx(r *Registry) error {
 			}
 		}
 		debian := nginxImage(version, []string{"sh", "bash"}, 72_351_744, release("debian", "Debian GNU/Linux", "12"))
+		for _, absent := range []string{"dig", "host", "httpd", "jq", "nc", "nslookup", "ping", "ps", "vi", "wget"} { // as in the real one
+			delete(debian.Programs, absent)
+		}
 		if err := r.AddTagged(debian, "nginx", version, tags...); err != nil {
 			return err
 		}
 		small := nginxImage(version, []string{"sh", "ash"}, 20_971_520, release("alpine", "Alpine Linux", "3.22"))
+		for _, absent := range []string{"dig", "httpd", "jq"} {
+			delete(small.Programs, absent)
+		}
 		if err := r.AddTagged(small, "nginx", version+"-alpine", alpine...); err != nil {
 			return err
 		}
@@ -166,11 +171,7 @@ func addNginx(r *Registry) error {
 }
 
 func nginxImage(version string, shells []string, size int64, osRelease []byte) Image {
-	programs := maps.Clone(userland(shells...))
-	for _, absent := range []string{"httpd", "nc", "jq", "dig"} {
-		delete(programs, absent)
-	}
-	programs = ownAll(shellBytes, programs)
+	programs := ownAll(shellBytes, userland(shells...))
 	programs["docker-entrypoint.sh"] = nginxEntrypoint
 	programs["nginx"] = own(6*mib, nginxProgram(version))
 	return Image{

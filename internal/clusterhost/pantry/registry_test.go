@@ -105,3 +105,24 @@ func TestAdd(t *testing.T) {
 		t.Error("no ID")
 	}
 }
+
+func TestToolsOfImages(t *testing.T) {
+	r := Default()
+	for ref, want := range map[string]map[string]bool{
+		"grill-cook:1.4":             {"sh": true, "burn-dish": true, "sleep": true, "curl": true},
+		"toolbox":                    {"bash": true, "curl": true, "nslookup": true, "dig": true, "burn-dish": false},
+		"busybox":                    {"sh": true, "wget": true, "nc": true, "httpd": true, "curl": false, "bash": false},
+		"nginx":                      {"sh": true, "bash": true, "curl": true, "nginx": true, "ps": false, "nslookup": false},
+		"nginx:alpine":               {"sh": true, "bash": false, "nslookup": true, "curl": true},
+		"curlimages/curl":            {"sh": true, "curl": true, "bash": false},
+		"traefik/whoami":             {"sh": false, "whoami": true},
+		"registry.k8s.io/pause:3.10": {"sh": false, "pause": true},
+	} {
+		img := mustPull(t, r, ref)
+		for name, there := range want {
+			if (img.Programs[name] != nil) != there {
+				t.Errorf("%s in %s: %v, want %v", name, ref, !there, there)
+			}
+		}
+	}
+}

@@ -27,7 +27,9 @@ func userland(shells ...string) map[string]Program {
 	for name, c := range shell.Commands() {
 		out[name] = command(c)
 	}
-	out["httpd"], out["nc"] = httpdProgram, ncProgram // servers too, where the shell's commands are clients only
+	// Servers too, where the shell's commands are clients only; and all record types.
+	out["httpd"], out["nc"] = httpdProgram, ncProgram
+	out["nslookup"], out["dig"] = nslookupProgram, digProgram
 	for _, name := range shells {
 		out[name] = shellProgram
 	}

@@ -57,6 +57,13 @@ func (i *Interface) Query(ctx context.Context, name, qtype string) (Answer, erro
 	return i.ask(ctx, i.DNS(), name, name, qtype)
 }
 
+// QueryAt is Query at another name server than the interface's own.
+func (i *Interface) QueryAt(ctx context.Context, server netip.Addr, name, qtype string) (Answer, error) {
+	c := i.DNS()
+	c.Nameserver = server.Unmap()
+	return i.ask(ctx, c, name, name, qtype)
+}
+
 // LookupSRV returns the SRV records of _service._proto.name, by the search path.
 func (i *Interface) LookupSRV(ctx context.Context, service, proto, name string) ([]Record, error) {
 	if service != "" || proto != "" {
