@@ -58,7 +58,7 @@ func (p *program) runVerify(ctx context.Context, o verifyOptions, target string)
 		return fmt.Errorf("data folder: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	s, err := p.open(ctx, serveOptions{driverOptions: o.driverOptions, data: dir, warm: o.workers}, prometheus.NewRegistry(), log)
+	s, err := p.open(ctx, serveOptions{driverOptions: o.driverOptions, data: dir}, prometheus.NewRegistry(), log)
 	if err != nil {
 		return err
 	}

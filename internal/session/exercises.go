@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	startLimit  = 20 * time.Second // for a start state, a cluster that has to wake included
+	startLimit  = 60 * time.Second // for a start state, a cluster that has to wake included
 	readyLimit  = 10 * time.Second // for the start state's own condition
 	answerBytes = 2000
 )

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	cleanLimit  = 5 * time.Second // for cleaning in place; then the cluster is replaced
+	cleanLimit  = 15 * time.Second // for cleaning in place, which gives up by itself after some 5 s unless the machine is overloaded
 	repairLimit = 90 * time.Second
 )
 

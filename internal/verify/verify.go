@@ -27,6 +27,7 @@ const resetLimit = 10 * time.Second
 // Lab is what verification needs of the live labs.
 type Lab interface {
 	Open(ctx context.Context, learner lab.LearnerID, course string) (_ lab.Session, created bool, _ error)
+	Get(ctx context.Context, learner lab.LearnerID, id string) (lab.Session, error)
 	End(ctx context.Context, learner lab.LearnerID, id string) error
 	Exercises
 	Home

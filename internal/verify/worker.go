@@ -16,6 +16,7 @@ const (
 	lookEvery     = 200 * time.Millisecond
 	steadyFor     = 2 * time.Second // how long a wrong attempt has to stay wrong
 	scriptLimit   = 2 * time.Minute
+	startLimit    = 3 * time.Minute
 	outputKept    = 2000
 )
 
@@ -45,7 +46,27 @@ func (w *worker) session(ctx context.Context, courseID string) (string, error) {
 		return "", fmt.Errorf("verify: open a session: %w", err)
 	}
 	w.sessions[courseID] = s.ID
-	return s.ID, nil
+	return s.ID, w.untilReady(ctx, s.ID)
+}
+
+// untilReady waits for the session's cluster: how long that takes isn't the exercise's fault.
+func (w *worker) untilReady(ctx context.Context, id string) error {
+	for limit := time.Now().Add(startLimit); ; {
+		s, err := w.Lab.Get(ctx, w.learner, id)
+		switch {
+		case err != nil:
+			return fmt.Errorf("verify: session: %w", err)
+		case s.State == lab.StateReady:
+			return nil
+		case s.State == lab.StateFailed && s.Status.Problem != nil:
+			return fmt.Errorf("verify: the cluster didn't start: %s", s.Status.Problem.En)
+		case s.State == lab.StateFailed || time.Now().After(limit):
+			return fmt.Errorf("verify: the cluster isn't ready but %s (stage %s)", s.State, s.Status.Stage)
+		}
+		if !wait(ctx, lookEvery) {
+			return ctx.Err()
+		}
+	}
 }
 
 // exercise verifies one exercise from its start state to its last wrong attempt.
