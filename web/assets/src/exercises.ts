@@ -10,12 +10,15 @@ export class ExerciseCard {
   private state: ExerciseState | undefined;
   private busy = false;
   private hints = -1;
+  private inSight = false;
+  private triedAlone = false;
 
   constructor(
     private readonly root: HTMLElement,
     private readonly lab: Lab,
   ) {
     this.id = root.dataset.exercise ?? "";
+    this.button(".js-start", () => void this.start());
     this.button(".js-check", () => void this.check());
     this.button(".js-hint", () => void this.hint());
     this.button(".js-reset", () => void this.reset());
@@ -24,7 +27,32 @@ export class ExerciseCard {
     for (const d of all<HTMLDetailsElement>("details", root)) d.addEventListener("keydown", (e) => this.escape(e, d));
     lab.on("exercises", () => this.draw());
     lab.on("session", () => this.draw());
+    new IntersectionObserver(
+      ([e]) => {
+        this.inSight = e?.isIntersecting ?? false;
+        this.startAlone();
+      },
+      { threshold: 0.25 },
+    ).observe(root);
     this.draw();
+  }
+
+  /** Starts by itself when the learner has come to it and has done all before it; a jump ahead needs the button. */
+  private startAlone(): void {
+    const s = this.state;
+    if (!this.inSight || this.triedAlone || !s || s.started || s.done || this.lab.state !== "ready") return;
+    const before = [...this.lab.exercises.values()];
+    const mine = before.findIndex((e) => e.exercise === this.id);
+    if (!before.slice(0, mine).every((e) => e.done)) return;
+    this.triedAlone = true;
+    void this.start();
+  }
+
+  private async start(): Promise<void> {
+    await this.work(t("exercise.starting"), async () => {
+      const s = await this.call(() => send<ExerciseState>("POST", this.path("/start")));
+      if (s) this.tell("", "");
+    });
   }
 
   private path(rest: string): string {
@@ -121,10 +149,15 @@ export class ExerciseCard {
     const s = this.lab.exercises.get(this.id);
     this.state = s;
     const ready = this.lab.state === "ready" && !this.busy;
-    for (const b of all<HTMLButtonElement>(".js-check, .js-hint, .js-solve, .js-reset, .js-answer button", this.root)) b.disabled = !ready;
+    for (const b of all<HTMLButtonElement>(".js-start, .js-check, .js-hint, .js-solve, .js-reset, .js-answer button", this.root)) b.disabled = !ready;
     if (!s) return;
     for (const c of s.checks) this.drawCheck(c);
     this.root.dataset.done = String(s.done);
+    const start = find(".js-start", this.root);
+    const check = find(".js-check", this.root);
+    if (start) start.hidden = s.started || s.done;
+    if (check) check.hidden = !s.started && !s.done;
+    this.startAlone();
     const label = find(".js-exercise-state", this.root);
     if (label) {
       const met = s.checks.filter((c) => c.status === "met").length;

@@ -54,7 +54,7 @@ export function sentence(row: Row, v: Vocabulary): string {
   const f = row.frame;
   switch (f.type) {
     case "lab":
-      return inLang(f.text) || f.message || t("rec.lab", f.verb);
+      return inLang(f.text) || f.message || (has(`rec.lab.${f.verb}`) ? t(`rec.lab.${f.verb}`) : t("rec.lab", f.verb));
     case "event":
       return v === "restaurant" && has(`reason.${f.reason}`)
         ? t(`reason.${f.reason}`, objectName(f.object, v), lastPart(f.object.name))

@@ -38,7 +38,7 @@ test("both vocabularies, both languages", () => {
   assert.equal(sentence(record.get(5)!, "restaurant"), "cook grill-x2k9q: Pending → Running, ready 0/1 → 1/1, goes to Kitchen 1");
   setLang("zh-TW");
   assert.deepEqual(text(2), ["組長請來廚師 grill-x2k9q", "replicaset-controller 建立 Pod grill-5d7c9f8b6-x2k9q"]);
-  assert.equal(actorName("kubelet/kitchen-2", "restaurant"), "2 號廚房主管");
+  assert.equal(actorName("kubelet/kitchen-2", "restaurant"), "2 號廚房督導");
   assert.equal(actorName("", "restaurant"), "不明");
   assert.equal(actorName("some-operator", "restaurant"), "some-operator", "an actor without a part in the story keeps its name");
 });
