@@ -317,7 +317,7 @@ func TestExec(t *testing.T) {
 		}
 	})
 	t.Run("unknown program", func(t *testing.T) {
-		if _, _, err := h.exec(t, ns, "p", nil, false, "vim"); err == nil || !strings.Contains(err.Error(), `exec: "vim": executable file not found in $PATH`) {
+		if _, _, err := h.exec(t, ns, "p", nil, false, "no-such-program"); err == nil || !strings.Contains(err.Error(), `exec: "no-such-program": executable file not found in $PATH`) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -316,9 +316,14 @@ func (h *host) mustExec(t *testing.T, ns, pod string, command ...string) string 
 // logs reads a container's output.
 func (h *host) logs(t *testing.T, ns, pod string, o corev1.PodLogOptions) string {
 	t.Helper()
-	raw, err := h.client.CoreV1().Pods(ns).GetLogs(pod, &o).DoRaw(t.Context())
+	stream, err := h.client.CoreV1().Pods(ns).GetLogs(pod, &o).Stream(t.Context())
 	if err != nil {
 		return err.Error()
+	}
+	defer stream.Close()
+	raw, err := io.ReadAll(stream)
+	if err != nil {
+		t.Errorf("logs of %s: %v", pod, err)
 	}
 	return string(raw)
 }

@@ -219,7 +219,7 @@ func (w *worker) sync(ctx context.Context) (done bool) {
 	w.push()
 	w.run1(ctx)
 	w.push()
-	if w.completing {
+	if w.completing || w.pastDeadline() {
 		w.poke()
 	}
 	return false
