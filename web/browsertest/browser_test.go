@@ -152,7 +152,18 @@ func js[T any](b *tab, expression string) T {
 // functions of strings, which the page's policy forbids.)
 func (b *tab) wait(what, expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	b.waitFor(patience, what, expression)
+}
+
+// waitLong is wait for what a real cluster does.
+func (b *tab) waitLong(what, expression string) {
+	b.t.Helper()
+	b.waitFor(long, what, expression)
+}
+
+func (b *tab) waitFor(limit time.Duration, what, expression string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
