@@ -210,36 +210,39 @@ func (h *Host) startAPIServer(ctx context.Context) (*http.Transport, error) {
 	return transport, nil
 }
 
-// startParts starts the controllers, the scheduler and the nodes side by side.
+// startParts starts the controllers, the scheduler and the nodes side by side. When
+// one of them fails or ctx ends, the others are stopped as well.
 func (h *Host) startParts(ctx context.Context, transport *http.Transport) error {
+	running, fail := context.WithCancel(h.done)
+	keep := context.AfterFunc(ctx, fail)
 	parts := []struct {
 		stage string
 		start func() error
 	}{
 		{controlapi.StageControllers, func() (err error) {
-			if h.manager, err = newControllerManager(h.done, h.pki, transport); err != nil {
+			if h.manager, err = newControllerManager(running, h.pki, transport); err != nil {
 				return err
 			}
-			return h.manager.start(h.done, transport, h.log)
+			return h.manager.start(running, transport, h.log)
 		}},
 		{controlapi.StageScheduler, func() (err error) {
-			h.scheduler, err = startScheduler(h.done, h.pki.token(userScheduler), transport)
+			h.scheduler, err = startScheduler(running, h.pki.token(userScheduler), transport)
 			return err
 		}},
 		{controlapi.StageKitchens, func() error {
-			n, err := h.startNodes(h.done, transport)
+			n, err := h.startNodes(running, transport)
 			if err != nil {
 				return err
 			}
 			h.mu.Lock()
 			h.nodes = n
 			h.mu.Unlock()
-			if err := n.ready(ctx); err != nil {
+			if err := n.ready(running); err != nil {
 				return err
 			}
-			return labelOffice(ctx, h.api.loopback)
+			return labelOffice(running, h.api.loopback)
 		}},
-		{"", func() error { return h.installAddons(ctx) }},
+		{"", func() error { return h.installAddons(running) }},
 	}
 	errs := make(chan error, len(parts))
 	for _, p := range parts {
@@ -256,7 +259,13 @@ func (h *Host) startParts(ctx context.Context, transport *http.Transport) error 
 	}
 	var all error
 	for range parts {
-		all = errors.Join(all, <-errs)
+		if err := <-errs; err != nil {
+			all = errors.Join(all, err)
+			fail()
+		}
+	}
+	if !keep() && all == nil {
+		all = context.Cause(ctx)
 	}
 	return all
 }
