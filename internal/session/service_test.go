@@ -228,6 +228,16 @@ func TestLab(t *testing.T) {
 	}
 
 	t.Run("proxy", func(t *testing.T) { testProxy(t, s, web, v.ID, cfg.BearerToken) })
+	// The token is revoked now; another one sees the rest.
+	if kubeconfig, err = s.Kubeconfig(t.Context(), me, v.ID, web.URL); err != nil {
+		t.Fatal(err)
+	}
+	if cfg, err = clientcmd.RESTConfigFromKubeConfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	if k, err = kubernetes.NewForConfig(cfg); err != nil {
+		t.Fatal(err)
+	}
 
 	op, err := s.ResetExercise(t.Context(), me, v.ID, "hire")
 	if err != nil {
