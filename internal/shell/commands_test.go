@@ -245,7 +245,7 @@ func TestNetworkCommands(t *testing.T) {
 func TestBoundedCommands(t *testing.T) {
 	for _, script := range []string{
 		`yes | tr -d '\n' | head -c 5000000 | grep x`, `awk 'BEGIN { while (1) a[i++] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" }'`, `awk 'BEGIN { s = "x"; while (1) s = s s }'`,
-		`awk 'function f() { f() } BEGIN { f() }'`, `yes | sort`, `yes | tac`, `yes | sed ':a;N;ba'`, `yes x | awk '{a=a $0}'`, `yes | xargs echo`, `yes | jq -R -s .`, `echo x | sed ':x;a foo
+		`awk 'function f() { f() } BEGIN { f() }'`, `yes | sort`, `yes | tac`, `yes | xargs echo`, `yes | jq -R -s .`, `echo x | sed ':x;a foo
 b x'`, `awk 'BEGIN{printf "%999999999d", 1}'`, `yes '{"a":1}' | jq -s length`,
 	} {
 		t.Run(script, func(t *testing.T) {

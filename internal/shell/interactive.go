@@ -165,6 +165,9 @@ func (s *session) stopNotice() string {
 // reap forgets command lines whose background jobs have ended.
 func (s *session) reap() {
 	s.runs = slices.DeleteFunc(s.runs, func(r *run) bool {
+		if r.ctx.Err() == nil && time.Since(r.started) < time.Second {
+			return false // a job may be about to start
+		}
 		for _, j := range s.sh.slots.background() {
 			if j.run == r && r.ctx.Err() == nil {
 				return false

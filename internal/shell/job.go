@@ -30,6 +30,7 @@ type run struct {
 	cancel  context.CancelFunc
 	streams Streams
 	in      contextReader // the base input; nil: none
+	started time.Time
 	mu      sync.Mutex
 	failure string
 	depth   int // nesting of sh commands

@@ -166,7 +166,7 @@ func syntaxMessage(name string, err error) string {
 
 // newRun prepares the streams of one run. in may be nil: made from s.In.
 func (sh *Shell) newRun(ctx context.Context, s Streams, in contextReader) *run {
-	r := &run{sh: sh, in: in, depth: sh.depth}
+	r := &run{sh: sh, in: in, depth: sh.depth, started: time.Now()}
 	ctx, r.cancel = context.WithCancel(ctx)
 	r.ctx = context.WithValue(ctx, runKey{}, r)
 	if r.in == nil && s.In != nil {

@@ -134,7 +134,7 @@ func TestHostileScripts(t *testing.T) {
 func TestCancelEndsEverything(t *testing.T) {
 	for _, script := range []string{
 		`while :; do :; done`, `yes > /dev/null`, `sleep 1000`, `cat`, `read x`, `sleep 1000 & wait`, `yes | cat | cat > /dev/null`,
-		`tail -f /f`, `watch -n 1 echo hi`, `seq 1 100000000000 | wc -l`, `for i in 1 2 3; do sleep 1000 & done; wait`, `timeout 1000 cat`, `xargs echo`, `sort`,
+		`yes | sed ':a;N;ba'`, `yes x | awk '{a=a $0}'`, `awk 'BEGIN { while (1) x++ }'`, `tail -f /f`, `watch -n 1 echo hi`, `seq 1 100000000000 | wc -l`, `for i in 1 2 3; do sleep 1000 & done; wait`, `timeout 1000 cat`, `xargs echo`, `sort`,
 		`sh -c 'sh -c "sleep 1000"'`, `cat /dev/zero | wc -c`, `x=$(sleep 1000)`, `while read l; do :; done`, `cat <<EOF | sleep 1000
 x
 EOF`,

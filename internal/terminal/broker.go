@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -226,6 +227,15 @@ func failureKind(err error) string {
 		return "unreachable"
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "timeout"
+	}
+	// What came through another process has lost its type.
+	switch text := err.Error(); {
+	case strings.Contains(text, "connection refused"):
+		return "refused"
+	case strings.Contains(text, "no such host"):
+		return "name"
+	case strings.Contains(text, "no route to host"), strings.Contains(text, "unreachable"):
+		return "unreachable"
 	}
 	return "other"
 }

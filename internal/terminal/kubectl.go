@@ -138,7 +138,7 @@ func (k *kubectl) run(ctx context.Context, env shell.Env, args []string) int {
 func (k *kubectl) invoke(ctx context.Context, env shell.Env, plan plan) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	g := &getter{k: k, ctx: ctx, config: k.config, dir: env.Dir}
+	g := &getter{k: k, ctx: ctx, config: k.config, dir: env.Dir, errOut: env.Err}
 	if plan.streaming {
 		select {
 		case b := <-k.streams:
@@ -276,6 +276,7 @@ type getter struct {
 	config *rest.Config
 	global globalFlags
 	dir    string // the shell's working directory
+	errOut io.Writer
 }
 
 func (g *getter) ToRESTConfig() (*rest.Config, error) {
@@ -288,6 +289,9 @@ func (g *getter) ToRESTConfig() (*rest.Config, error) {
 		}
 	}
 	c.Impersonate = rest.ImpersonationConfig{UserName: g.global.as, Groups: g.global.asGroups, UID: g.global.asUID}
+	if g.errOut != nil {
+		c.WarningHandler = rest.NewWarningWriter(g.errOut, rest.WarningWriterOptions{Deduplicate: true})
+	}
 	c.Wrap(func(rt http.RoundTripper) http.RoundTripper { return boundTransport{g.ctx, rt} })
 	return c, nil
 }
@@ -356,5 +360,6 @@ func (g *globalFlags) add(cmd *cobra.Command) {
 	f.StringVar(&g.timeout, "request-timeout", "0", "The length of time to wait before giving up on a single server request")
 	f.StringVar(&g.as, "as", "", "Username to impersonate for the operation")
 	f.StringVar(&g.asUID, "as-uid", "", "UID to impersonate for the operation")
+	f.BoolVar(&g.warningsAsErrors, "warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
 	f.StringArrayVar(&g.asGroups, "as-group", nil, "Group to impersonate for the operation; can be repeated")
 }

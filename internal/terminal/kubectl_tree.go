@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	osexec "os/exec"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	componentversion "k8s.io/component-base/version"
 	"k8s.io/kubectl/pkg/cmd/annotate"
 	"k8s.io/kubectl/pkg/cmd/apiresources"
 	"k8s.io/kubectl/pkg/cmd/apply"
@@ -91,7 +93,7 @@ func (k *kubectl) tree(g *getter, streams genericiooptions.IOStreams) *cobra.Com
 	cmdutil.CheckErr(root.RegisterFlagCompletionFunc("namespace", func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		return utilcomp.CompGetResource(f, "namespace", toComplete), cobra.ShellCompDirectiveNoFileComp
 	}))
-	root.AddCommand(configHelp(), version.NewCmdVersion(f, streams), apiresources.NewCmdAPIVersions(f, streams), apiresources.NewCmdAPIResources(f, streams))
+	root.AddCommand(configHelp(), versionCommand(f, streams), apiresources.NewCmdAPIVersions(f, streams), apiresources.NewCmdAPIResources(f, streams))
 	root.CompletionOptions.DisableDefaultCmd = true
 	k.guard(root, g)
 	return root
@@ -113,6 +115,30 @@ func configHelp() *cobra.Command {
 	}
 	return c
 }
+
+// versionCommand is kubectl version. In a program that was built without
+// -ldflags the client doesn't know its version and would warn of a skew: it is the
+// one that its modules have.
+func versionCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	cmd := version.NewCmdVersion(f, streams)
+	if !strings.HasPrefix(componentversion.Get().GitVersion, "v0.0.0") {
+		return cmd
+	}
+	cmd.Run = func(cmd *cobra.Command, _ []string) {
+		fmt.Fprintln(streams.Out, "Client Version: "+clientVersion)
+		if only, _ := cmd.Flags().GetBool("client"); only {
+			return
+		}
+		d, err := f.ToDiscoveryClient()
+		cmdutil.CheckErr(err)
+		v, err := d.ServerVersion()
+		cmdutil.CheckErr(err)
+		fmt.Fprintln(streams.Out, "Server Version: "+v.GitVersion)
+	}
+	return cmd
+}
+
+const clientVersion = "v1.37.2"
 
 // authCommand replaces can-i, which ends the process when the answer is no.
 func authCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {

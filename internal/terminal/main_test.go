@@ -106,7 +106,9 @@ func config(t testing.TB) terminal.Config {
 	return terminal.Config{
 		Program: self, Args: []string{"terminal-child"}, Home: t.TempDir(), Lang: "en", Cols: 100, Rows: 30, Token: "none", ServerName: "kubernetes",
 		DialAPI: func(context.Context) (net.Conn, error) { return nil, fmt.Errorf("no cluster in this test") },
-		Dial:    func(context.Context, string, string) (net.Conn, error) { return nil, fmt.Errorf("no cluster in this test") },
+		Dial: func(context.Context, string, string) (net.Conn, error) {
+			return nil, fmt.Errorf("no cluster in this test")
+		},
 	}
 }
 
