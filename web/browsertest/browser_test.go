@@ -16,13 +16,14 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
 
 // patience is how long a page may take on a busy machine.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 var browser = sync.OnceValues(findBrowser)
 
@@ -207,5 +208,26 @@ func (b *tab) theme(scheme string) {
 	}})
 	if err != nil {
 		b.t.Fatal(err)
+	}
+}
+
+// typeText presses a key for each character, as a person does. (chromedp's KeyEvent sends a
+// character twice to elements that listen to both key presses and characters, as a terminal does.)
+func (b *tab) typeText(text string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	for _, c := range text {
+		p := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Text: string(c), Key: string(c)}
+		if c == '\r' {
+			p.Key, p.Code, p.WindowsVirtualKeyCode = "Enter", "Enter", 13
+		}
+		if _, err := chromedp.Call(ctx, input.DispatchKeyEvent, p); err != nil {
+			b.t.Fatal(err)
+		}
+		p.Type, p.Text = input.DispatchKeyEventTypeKeyUp, ""
+		if _, err := chromedp.Call(ctx, input.DispatchKeyEvent, p); err != nil {
+			b.t.Fatal(err)
+		}
 	}
 }
