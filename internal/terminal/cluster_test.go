@@ -30,7 +30,7 @@ kubectl wait --for=condition=Ready pod/curl pod/box --timeout=40s`)
 		{"logs", "kubectl logs deploy/web --tail=1; echo code $?", "code 0"},
 		{"copy there and back", "echo data > f; kubectl cp f box:/tmp/f && kubectl exec box -- cat /tmp/f && kubectl cp box:/tmp/f g && cat g", "data\ndata"},
 		{"run once", "kubectl run once --image=busybox --restart=Never --attach --rm --quiet -- echo from-once 2>&1", "from-once"},
-		{"describe", "kubectl describe pod box | grep -c Image", "1"},
+		{"describe", "kubectl describe pod box | grep -c 'Image ID'", "1"},
 		{"manifest in a folder", "mkdir m; kubectl create configmap a --from-literal=x=1 --dry-run=client -o yaml > m/a.yaml; cd m; kubectl apply -f a.yaml; kubectl apply -f .; kubectl apply -f /home/learner/m/a.yaml", "configmap/a unchanged"},
 		{"diff", "cd m; sed -i 's/x: .*/x: \"2\"/' a.yaml; kubectl diff -f a.yaml; echo code $?", "+  x: \"2\""},
 		{"not allowed is exit code 1", "kubectl auth can-i create pods --as=nobody; echo code $?", "no\ncode 1"},
@@ -60,6 +60,12 @@ kubectl wait --for=condition=Ready pod/curl pod/box --timeout=40s`)
 		s.wait("in-42")
 		s.send("exit\r")
 		s.wait("learner@kubistro")
+		s.wait("$ ")
+		s.send("kubectl run tty --rm -it --image=busybox --restart=Never -- sh\r")
+		s.wait("# ")
+		s.send("echo in-$((40+3)); exit\r")
+		s.wait("in-43")
+		s.wait("deleted")
 		s.wait("$ ")
 		s.send("kubectl get pods -w\r")
 		s.wait("box")

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"kubistro/internal/clusterhost/controlapi"
 	"kubistro/internal/terminal"
 )
@@ -40,6 +42,10 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	theCluster.stop()
+	if err := goleak.Find(goleak.IgnoreTopFunction("internal/poll.runtime_pollWait")); err != nil && code == 0 {
+		fmt.Println(err)
+		code = 1
+	}
 	os.Exit(code)
 }
 
@@ -87,6 +93,9 @@ func (c *cluster) start() error {
 }
 
 func (c *cluster) stop() {
+	if c.api != nil {
+		c.api.Close()
+	}
 	if c.cmd != nil && c.cmd.Process != nil {
 		c.cmd.Process.Kill()
 		c.cmd.Wait()

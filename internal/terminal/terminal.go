@@ -3,6 +3,28 @@
 // learner's home only (Landlock and rlimits where the system has them) and
 // reaches nothing but the learner's cluster, by connections that the server
 // process opens and hands over.
+//
+// What protects what:
+//
+//   - The shell (package shell) never starts a program and opens files through
+//     an os.Root of the home only; symbolic links can't leave it.
+//   - kubectl's own commands are built around one fixed connection. Flags that
+//     name a server, a credential, a kubeconfig, a cache or a profile don't exist
+//     in its command tree; paths are mapped below the home after kubectl has
+//     parsed them; commands that listen, start programs or load plugins are left out.
+//     The HTTP client, resolver and standard streams that libraries fall back to
+//     are replaced by ones that refuse.
+//   - Landlock lets the process read and write the home and connect to its own
+//     loopback bridge, and nothing else: no other file, no program, no port. It
+//     covers what the two layers above may have missed.
+//   - Resource limits, a memory watchdog and a low priority keep one learner from
+//     slowing others. Root's capabilities are dropped and no_new_privs is set. The
+//     user id stays that of the server, which owns the home.
+//   - The server dials. A child can only ask for the API server or an address
+//     inside the cluster's network, and gets a file descriptor.
+//
+// Confinement reports whether Landlock is there. Without it the first two layers
+// are all there is, and the server should be used by its owner only.
 package terminal
 
 import (
