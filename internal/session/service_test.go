@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kubistro/internal/checker"
@@ -84,7 +85,8 @@ func serve(t *testing.T, dir string) *server {
 		t.Fatal(err)
 	}
 	m := cluster.NewManager(cluster.Config{Driver: driver, Dir: dir, Log: log})
-	s, err := session.New(session.Config{Manager: m, Store: db, Library: restaurant(t), Dir: dir, Program: os.Args[0], Log: log})
+	s, err := session.New(session.Config{Manager: m, Store: db, Library: restaurant(t), Dir: dir, Program: os.Args[0], Log: log,
+		OwnTLS: session.OwnTLS{ServerName: "kubistro", CAPEM: []byte("the CA")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +102,31 @@ func serve(t *testing.T, dir string) *server {
 			}
 		}
 	}}
+}
+
+// outside is a client with a downloaded kubeconfig.
+func (s *server) outside(t *testing.T, id, base string) (*kubernetes.Clientset, string) {
+	t.Helper()
+	data, err := s.Kubeconfig(t.Context(), me, id, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := clientcmd.Load(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := file.Contexts[file.CurrentContext]
+	c := file.Clusters[at.Cluster]
+	if c.Server != strings.Replace(base, "http:", "https:", 1)+"/k8s/"+id || c.TLSServerName != "kubistro" || string(c.CertificateAuthorityData) != "the CA" {
+		t.Errorf("kubeconfig: %+v", c)
+	}
+	// The test's server has no TLS.
+	cfg := &rest.Config{Host: base + "/k8s/" + id, BearerToken: file.AuthInfos[at.AuthInfo].Token}
+	k, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, cfg.BearerToken
 }
 
 // ready waits until the session's cluster is ready.
@@ -186,18 +213,7 @@ func TestLab(t *testing.T) {
 
 	web := httptest.NewServer(s.KubernetesProxy())
 	defer web.Close()
-	kubeconfig, err := s.Kubeconfig(t.Context(), me, v.ID, web.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k, token := s.outside(t, v.ID, web.URL)
 	sub, err := s.Events(t.Context(), me, v.ID, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -227,17 +243,8 @@ func TestLab(t *testing.T) {
 		}
 	}
 
-	t.Run("proxy", func(t *testing.T) { testProxy(t, s, web, v.ID, cfg.BearerToken) })
-	// The token is revoked now; another one sees the rest.
-	if kubeconfig, err = s.Kubeconfig(t.Context(), me, v.ID, web.URL); err != nil {
-		t.Fatal(err)
-	}
-	if cfg, err = clientcmd.RESTConfigFromKubeConfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-	if k, err = kubernetes.NewForConfig(cfg); err != nil {
-		t.Fatal(err)
-	}
+	t.Run("proxy", func(t *testing.T) { testProxy(t, s, web, v.ID, token) })
+	k, _ = s.outside(t, v.ID, web.URL) // the first token is revoked now
 
 	op, err := s.ResetExercise(t.Context(), me, v.ID, "hire")
 	if err != nil {
