@@ -130,6 +130,13 @@ func (c *Cluster) Instance(ctx context.Context) (Instance, error) {
 	}
 }
 
+// Running returns the instance of a ready cluster; it neither waits nor wakes.
+func (c *Cluster) Running() (Instance, bool) {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	return c.inst, c.inst != nil && c.state == lab.StateReady
+}
+
 // look is one look of Instance: the instance, or what to wait for, or why not.
 func (c *Cluster) look() (Instance, <-chan struct{}, error) {
 	c.m.mu.Lock()

@@ -125,6 +125,9 @@ func TestSleepAfterIdleWithAWarning(t *testing.T) {
 		t.Errorf("status = %+v", s)
 	}
 	f.eventually("process has ended", func() bool { return len(f.driver.Running()) == 0 })
+	if inst, ok := c.Running(); ok || inst != nil {
+		t.Errorf("running = %v, %v", inst, ok)
+	}
 	c.Touch() // wakes nothing
 	if s := c.Status(); s.State != lab.StateAsleep {
 		t.Errorf("status = %+v after Touch", s)

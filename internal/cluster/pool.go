@@ -109,6 +109,24 @@ func (n notes) remove(id string) error {
 	return nil
 }
 
+// keepOnly removes the notes of clusters that keep doesn't name.
+func (n notes) keepOnly(keep func(id string) bool) error {
+	if n.dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(filepath.Join(n.dir, "pool"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("list notes of pool clusters: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		if !keep(e.Name()) {
+			errs = append(errs, n.remove(e.Name()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func (n notes) has(id string) bool {
 	if n.dir == "" {
 		return false

@@ -22,6 +22,7 @@ func (m *Manager) Start(ctx context.Context, known []string) error {
 	for _, id := range known {
 		isKnown[id] = true
 	}
+	// Nobody else uses the Manager yet, so that files may be looked at under the mutex.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var strays []string
@@ -38,6 +39,9 @@ func (m *Manager) Start(ctx context.Context, known []string) error {
 		default:
 			strays = append(strays, f.ID)
 		}
+	}
+	if err := m.notes.keepOnly(func(id string) bool { c := m.clusters[id]; return c != nil && c.pooled }); err != nil {
+		m.log.Warn("old notes of pool clusters stay", "err", err)
 	}
 	m.log.Info("clusters recovered", "known", len(m.clusters)-pooled, "pool", pooled, "strays", len(strays))
 	m.work.Go(func() {

@@ -2,6 +2,9 @@ package cluster_test
 
 import (
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -38,6 +41,9 @@ func TestRecoveryAfterTheServerWasKilled(t *testing.T) {
 	f.await(asleep, lab.StateAsleep)
 	f.eventually("fell asleep", func() bool { return len(f.driver.Running()) == 3 })
 	f.awaitPool(1)
+	if err := os.WriteFile(filepath.Join(dir, "pool", "c-of-long-ago"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	pooled := slices.DeleteFunc(f.driver.Running(), func(id string) bool { return id == running.ID() || id == stray.ID() })[0]
 
 	f = killServer(t, f)(running.ID(), asleep.ID(), "c-vanished")
@@ -66,6 +72,9 @@ func TestRecoveryAfterTheServerWasKilled(t *testing.T) {
 	}
 	a.Wake()
 	f.await(a, lab.StateReady)
+	if _, err := os.Stat(filepath.Join(dir, "pool", "c-of-long-ago")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("stale note: %v", err)
+	}
 	if n := f.count(clustertest.CallAdopt); n != 2 {
 		t.Errorf("%d adoptions, want 2", n)
 	}

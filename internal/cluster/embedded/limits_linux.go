@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -46,6 +48,22 @@ func confine(pid int, l limits) []error {
 		add("cgroup", joinCgroup(pid, l))
 	}
 	return errs
+}
+
+// niceness keeps the clusters behind the server when the machine is short of CPU.
+const niceness = 5
+
+// startNice starts the process with a higher niceness. All its threads have it
+// only if it has it from the first one on, so the thread that forks gets it
+// before; that can't be taken back without privileges, so the thread ends here.
+func startNice(cmd *exec.Cmd) error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()                                           // and never unlocked
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), niceness) // without it, it starts as well
+		started <- cmd.Start()
+	}()
+	return <-started
 }
 
 // joinCgroup puts the process into a cgroup of its own.

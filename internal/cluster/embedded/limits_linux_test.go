@@ -3,10 +3,36 @@ package embedded
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
+
+func TestStartNice(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(fakeHost(t, "while :; do sleep 1; done"), "run", "--dir", dir)
+	if err := startNice(cmd); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill() // it runs until here
+		_ = cmd.Wait()         // its state doesn't matter
+	}()
+	// Getpriority's raw result is 20 minus the niceness.
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := unix.Getpriority(unix.PRIO_PROCESS, cmd.Process.Pid); err != nil || own-got != niceness && own != 15 {
+		t.Errorf("priority = %d, %v, own %d", got, err, own)
+	}
+	if err := startNice(exec.Command(dir + "/nothing")); err == nil {
+		t.Error("a program that isn't there was started")
+	}
+}
 
 func TestConfine(t *testing.T) {
 	dir, group := t.TempDir(), t.TempDir()

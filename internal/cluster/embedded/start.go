@@ -59,7 +59,7 @@ func (d *Driver) launch(id, dir string) (*host, error) {
 	cmd.Env = environment(dir)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = ownSession()
-	if err := cmd.Start(); err != nil {
+	if err := startNice(cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", d.opt.Program, err)
 	}
 	exited := make(chan struct{})
