@@ -93,7 +93,7 @@ func (s *Server) WaitPool(ctx context.Context) error {
 		defer resp.Body.Close()
 		text, err := io.ReadAll(resp.Body)
 		for line := range strings.Lines(string(text)) {
-			if n, ok := strings.CutPrefix(line, "kubistro_pool_ready "); ok {
+			if n, ok := strings.CutPrefix(line, "kubistro_cluster_pool{ready=\"true\"} "); ok {
 				return strings.TrimSpace(n) != "0", nil
 			}
 		}
