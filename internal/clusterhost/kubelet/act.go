@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // plegPeriod is how long a real kubelet takes to notice what the runtime did
@@ -53,21 +52,13 @@ func (w *worker) mountVolumes(ctx context.Context) bool {
 			}
 			w.mountDelay[v.Name], w.mountAt[v.Name] = d, now.Add(d)
 			w.at(now.Add(d))
-			w.b.podEvent(w.pod, "", corev1.EventTypeWarning, "FailedMount", "MountVolume.SetUp failed for volume %q : %s", v.Name, mountError(err))
+			w.b.podEvent(w.pod, "", corev1.EventTypeWarning, "FailedMount", "MountVolume.SetUp failed for volume %q : %v", v.Name, err)
 			continue
 		}
 		w.volumes[v.Name] = vol
 		w.refreshAt = now.Add(jitter(resyncPeriod))
 	}
 	return all
-}
-
-// mountError hides nothing but the cluster's trouble to answer.
-func mountError(err error) string {
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return err.Error()
-	}
-	return err.Error()
 }
 
 // refreshVolumes brings files of ConfigMaps and Secrets up to date about once a minute.
@@ -135,8 +126,8 @@ func (w *worker) act(ctx context.Context) {
 		return // a postStart hook holds the Pod's worker, as in a real kubelet
 	}
 	for _, s := range w.slots {
-		if s.kind == kindEphemeral && s.cur == nil && !w.tryStart(ctx, s) {
-			continue
+		if s.kind == kindEphemeral && s.cur == nil {
+			w.tryStart(ctx, s)
 		}
 	}
 	if !w.initialize(ctx) {

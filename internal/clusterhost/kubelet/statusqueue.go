@@ -26,14 +26,13 @@ type statusQueue struct {
 	mu    sync.Mutex
 	order []*worker
 	in    map[*worker]bool
-	retry map[*worker]time.Time
 	sent  map[types.UID]*corev1.Pod // answers to the last patches
 }
 
 const statusRetry = 2 * time.Second
 
 func newStatusQueue(b *boot) *statusQueue {
-	return &statusQueue{b: b, kick: make(chan struct{}, 1), in: map[*worker]bool{}, retry: map[*worker]time.Time{}, sent: map[types.UID]*corev1.Pod{}}
+	return &statusQueue{b: b, kick: make(chan struct{}, 1), in: map[*worker]bool{}, sent: map[types.UID]*corev1.Pod{}}
 }
 
 func (q *statusQueue) enqueue(w *worker) {

@@ -137,9 +137,7 @@ func (w *worker) kill(ctx context.Context, s *slot, inst *instance, message stri
 			w.preStop(ctx, pod, s, inst, h.PreStop)
 		}
 		inst.signal(stopSignal(spec))
-		if !w.waitEnd(ctx, inst) {
-			return
-		}
+		w.waitEnd(ctx, inst)
 	})
 }
 
@@ -176,7 +174,7 @@ func (w *worker) untilDeadline(ctx context.Context, inst *instance, done <-chan 
 }
 
 // waitEnd waits for the container's end and kills it at the deadline.
-func (w *worker) waitEnd(ctx context.Context, inst *instance) bool {
+func (w *worker) waitEnd(ctx context.Context, inst *instance) {
 	if w.untilDeadline(ctx, inst, nil) {
 		w.mu.Lock()
 		inst.killed = inst.state.Phase == containerRunning
@@ -185,8 +183,6 @@ func (w *worker) waitEnd(ctx context.Context, inst *instance) bool {
 	}
 	select {
 	case <-inst.done:
-		return true
 	case <-ctx.Done():
-		return false
 	}
 }
