@@ -12,6 +12,7 @@ import (
 	"net/http/pprof"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -56,6 +57,12 @@ func host(ctx context.Context, s settings, stderr io.Writer) error {
 	})
 	if err != nil {
 		return err
+	}
+	klog.OsExit = func(code int) {
+		if h.Stopping() { // the API server calls it fatal that its start was broken off
+			runtime.Goexit()
+		}
+		os.Exit(code)
 	}
 	stopServing, err := serveControl(ctx, h, s, abs, log)
 	if err != nil {

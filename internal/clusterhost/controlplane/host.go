@@ -118,6 +118,9 @@ func (h *Host) WaitReady(ctx context.Context) error {
 // Shutdown begins the graceful stop and returns at once.
 func (h *Host) Shutdown() { h.stop() }
 
+// Stopping reports whether the cluster stops or has stopped.
+func (h *Host) Stopping() bool { return h.done.Err() != nil }
+
 // start brings the cluster up, stage by stage, and returns when it is ready.
 func (h *Host) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("the start took too long"))
