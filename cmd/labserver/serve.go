@@ -176,7 +176,6 @@ type services struct {
 	driver   closingDriver
 	manager  *cluster.Manager
 	sessions *session.Service
-	identity *identity
 	log      *slog.Logger
 }
 
@@ -199,13 +198,7 @@ func (p *program) open(ctx context.Context, o serveOptions, reg prometheus.Regis
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("own program: %w", err), s.store.Close(), s.driver.Close())
 	}
-	identity, err := loadIdentity(o.data)
-	if err != nil {
-		return nil, errors.Join(err, s.store.Close(), s.driver.Close())
-	}
-	s.identity = identity
 	s.sessions, err = session.New(session.Config{
-		OwnTLS:  session.OwnTLS{ServerName: tlsName, CAPEM: identity.pem},
 		Manager: s.manager, Store: s.store, Library: s.library, Dir: o.data,
 		ServingCA: o.authority, Program: self, Args: []string{childCommand}, Log: log, Metrics: reg,
 	})

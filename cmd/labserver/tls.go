@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -18,129 +18,150 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"kubistro/internal/session"
 )
 
-// tlsName is the name in the server's own certificate.
-const tlsName = "kubistro"
+// kubectl sends no bearer token over plain HTTP (client-go reads credentials for
+// TLS servers only), so the port speaks both: browsers come as they like,
+// kubeconfigs name https with the certificate that is made here.
 
-// identity is the server's own certificate. kubectl sends a token over TLS
-// only, so the server answers TLS on the port where it answers plain http.
-type identity struct {
-	certificate tls.Certificate
-	pem         []byte // the certificate alone, for kubeconfigs
-}
-
-// loadIdentity reads the certificate from the data folder and makes it the first time.
-func loadIdentity(dir string) (*identity, error) {
-	path := filepath.Join(dir, "tls.pem")
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if data, err = newIdentity(); err == nil {
-			err = os.WriteFile(path, data, 0o600)
+// servingCertificate reads the server's own certificate from the data folder and
+// makes it when it is missing or about to expire. The second value is its PEM form, which a
+// kubeconfig carries as its certificate authority.
+func servingCertificate(dir string, now time.Time) (tls.Certificate, []byte, error) {
+	file := filepath.Join(dir, "serving.pem")
+	if text, err := os.ReadFile(file); err == nil {
+		cert, err := tls.X509KeyPair(text, text)
+		if err == nil && now.AddDate(0, 1, 0).Before(cert.Leaf.NotAfter) {
+			return cert, publicPart(cert), nil
 		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return tls.Certificate{}, nil, fmt.Errorf("serving certificate: %w", err)
 	}
+	text, err := newCertificate(now)
 	if err != nil {
-		return nil, fmt.Errorf("own certificate: %w", err)
+		return tls.Certificate{}, nil, fmt.Errorf("serving certificate: %w", err)
 	}
-	c, err := tls.X509KeyPair(data, data)
-	if err != nil {
-		return nil, fmt.Errorf("own certificate %s: %w", path, err)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return tls.Certificate{}, nil, fmt.Errorf("serving certificate: %w", err)
 	}
-	return &identity{certificate: c, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})}, nil
+	cert, err := tls.X509KeyPair(text, text)
+	return cert, publicPart(cert), err
 }
 
-func newIdentity() ([]byte, error) {
+func publicPart(cert tls.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})
+}
+
+// newCertificate makes a self-signed certificate for session.ServerName, with its key, as PEM.
+func newCertificate(now time.Time) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: tlsName}, DNSNames: []string{tlsName},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: session.ServerName},
+		DNSNames: []string{session.ServerName}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(2, 0, 0),
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true, IsCA: true,
+	}, &x509.Certificate{Subject: pkix.Name{CommonName: session.ServerName}}, &key.PublicKey, key)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := x509.MarshalPKCS8PrivateKey(key)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	err = errors.Join(pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: cert}), pem.Encode(&b, &pem.Block{Type: "PRIVATE KEY", Bytes: raw}))
-	return b.Bytes(), err
+	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	return append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...), nil
 }
 
-func (i *identity) config() *tls.Config {
-	return &tls.Config{Certificates: []tls.Certificate{i.certificate}, NextProtos: []string{"http/1.1"}}
-}
+// Bounds on connections that have been accepted and haven't sent a byte yet.
+const (
+	silentMost = 512
+	silentFor  = 10 * time.Second
+)
 
-// bothListener accepts plain http and TLS.
-type bothListener struct {
+// bothProtocols is a listener whose connections may speak TLS or plain HTTP: a
+// TLS client's first byte is 22, the record type of a handshake (RFC 8446, 5.1).
+type bothProtocols struct {
 	net.Listener
 	config *tls.Config
+	ready  chan net.Conn
+	failed chan error
+	closed chan struct{}
+	once   sync.Once
+	silent chan struct{} // a slot for each connection that is being looked at
 }
 
-func (l *bothListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+// listenBoth wraps l; Close of the result closes l too.
+func listenBoth(l net.Listener, cert tls.Certificate) net.Listener {
+	b := &bothProtocols{
+		Listener: l, ready: make(chan net.Conn), failed: make(chan error, 1), closed: make(chan struct{}), silent: make(chan struct{}, silentMost),
+		config: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
 	}
-	return &bothConn{Conn: c, config: l.config}, nil
+	go b.accept()
+	return b
 }
 
-// bothConn finds out at the first read whether the client speaks TLS: its
-// first byte is then that of a handshake record, which no HTTP request begins with.
-type bothConn struct {
-	net.Conn
-	config *tls.Config
-
-	once  sync.Once
-	inner net.Conn
-	err   error
+func (b *bothProtocols) accept() {
+	for {
+		c, err := b.Listener.Accept()
+		if err != nil {
+			b.failed <- err
+			return
+		}
+		select {
+		case b.silent <- struct{}{}:
+			go b.look(c)
+		default:
+			_ = c.Close()
+		}
+	}
 }
 
-func (c *bothConn) sniff() {
-	const handshake = 0x16
-	var first [1]byte
-	n, err := c.Conn.Read(first[:])
-	if n == 0 {
-		c.inner, c.err = c.Conn, err
+func (b *bothProtocols) look(c net.Conn) {
+	defer func() { <-b.silent }()
+	first := &peeked{Conn: c, r: bufio.NewReaderSize(c, 1)}
+	_ = c.SetReadDeadline(time.Now().Add(silentFor))
+	head, err := first.r.Peek(1)
+	_ = c.SetReadDeadline(time.Time{})
+	if err != nil {
+		_ = c.Close()
 		return
 	}
-	c.inner = &prefixConn{Conn: c.Conn, first: first[:]}
-	if first[0] == handshake {
-		c.inner = tls.Server(c.inner, c.config)
+	var out net.Conn = first
+	if head[0] == 22 {
+		out = tls.Server(first, b.config)
+	}
+	select {
+	case b.ready <- out:
+	case <-b.closed:
+		_ = c.Close()
 	}
 }
 
-func (c *bothConn) Read(b []byte) (int, error) {
-	c.once.Do(c.sniff)
-	if c.err != nil {
-		return 0, c.err
+func (b *bothProtocols) Accept() (net.Conn, error) {
+	select {
+	case c := <-b.ready:
+		return c, nil
+	case err := <-b.failed:
+		return nil, err
+	case <-b.closed:
+		return nil, net.ErrClosed
 	}
-	return c.inner.Read(b)
 }
 
-func (c *bothConn) Write(b []byte) (int, error) {
-	c.once.Do(c.sniff)
-	return c.inner.Write(b)
+func (b *bothProtocols) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.Listener.Close()
 }
 
-// prefixConn gives the byte back that was read ahead.
-type prefixConn struct {
+// peeked is a connection whose first bytes have been looked at.
+type peeked struct {
 	net.Conn
-	first []byte
+	r *bufio.Reader
 }
 
-func (c *prefixConn) Read(b []byte) (int, error) {
-	if len(c.first) > 0 && len(b) > 0 {
-		n := copy(b, c.first)
-		c.first = c.first[n:]
-		return n, nil
-	}
-	return c.Conn.Read(b)
-}
+func (p *peeked) Read(b []byte) (int, error) { return p.r.Read(b) }

@@ -3,54 +3,83 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"testing"
 	"time"
+
+	"kubistro/internal/session"
 )
 
-// One port answers browsers in plain http and kubectl in TLS.
-func TestPlainAndTLSOnOnePort(t *testing.T) {
+func TestPortSpeaksBothProtocols(t *testing.T) {
 	dir := t.TempDir()
-	own, err := loadIdentity(dir)
+	cert, ca, err := servingCertificate(dir, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := loadIdentity(dir)
-	if err != nil || string(again.pem) != string(own.pem) {
-		t.Fatalf("the certificate changed at the second start: %v", err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, r.Header.Get("Authorization"))
+	l := listenBoth(plain, cert)
+	served := make(chan error, 1)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "tls=%t", r.TLS != nil)
 	})}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		server.Serve(&bothListener{l, own.config()})
-	}()
-	defer func() { server.Close(); <-done }()
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(own.pem)
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: tlsName}}}
-	for _, scheme := range []string{"http", "https"} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, scheme+"://"+l.Addr().String()+"/", nil)
+	go func() { served <- server.Serve(l) }()
+	silent, err := net.Dial("tcp", plain.Addr().String()) // says nothing and must stop nobody
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: session.ServerName}}}
+	for url, want := range map[string]string{
+		"http://" + plain.Addr().String():  "tls=false",
+		"https://" + plain.Addr().String(): "tls=true",
+	} {
+		resp, err := client.Get(url)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("Authorization", "Bearer x")
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatalf("%s: %v", scheme, err)
-		}
-		body, err := io.ReadAll(resp.Body)
+		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if err != nil || string(body) != "Bearer x" {
-			t.Errorf("%s: %q %v", scheme, body, err)
+		if string(body) != want {
+			t.Errorf("%s: got %q, want %q", url, body, want)
 		}
+	}
+	client.CloseIdleConnections()
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		t.Errorf("Serve = %v, want %v", err, http.ErrServerClosed)
+	}
+}
+
+func TestServingCertificateIsKept(t *testing.T) {
+	dir := t.TempDir()
+	_, first, err := servingCertificate(dir, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, second, err := servingCertificate(dir, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(first) != string(second) {
+		t.Error("a restart made another certificate: kubeconfigs stopped working")
+	}
+	_, third, err := servingCertificate(dir, time.Now().AddDate(2, 0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(first) == string(third) {
+		t.Error("an expiring certificate was kept")
 	}
 }

@@ -43,20 +43,11 @@ type Config struct {
 	ServingCA []byte
 	// TokenLifetime is how long a kubeconfig works; 0 means 12 hours.
 	TokenLifetime time.Duration
-	// OwnTLS is how kubeconfigs reach the server where learners use plain http.
-	OwnTLS OwnTLS
 	// RecordSystem keeps the cluster's own namespaces in the record.
 	RecordSystem bool
 	Clock        clock.WithTicker      // nil: the real one
 	Log          *slog.Logger          // nil: discarded
 	Metrics      prometheus.Registerer // nil: none
-}
-
-// OwnTLS is the certificate that the server answers TLS with on its own port.
-// kubectl sends its token over TLS only.
-type OwnTLS struct {
-	ServerName string
-	CAPEM      []byte // empty: the server has none
 }
 
 // Service is all live labs of a server. It implements API.

@@ -184,6 +184,14 @@ func (s *Service) Check(ctx context.Context, learner lab.LearnerID, id, exercise
 			return lab.ExerciseState{}, err
 		}
 	}
+	if l.current().Status().State == lab.StateReady {
+		// Just ready: the watches need a moment. Without them the checks say that they are unknown.
+		wait, cancel := context.WithTimeout(ctx, readyLimit)
+		defer cancel()
+		if _, err := l.settled(wait); err != nil {
+			l.log.Debug("checks without a cluster", "error", err)
+		}
+	}
 	return l.progress.look(ctx, e, true)
 }
 

@@ -86,7 +86,7 @@ func serve(t *testing.T, dir string) *server {
 	}
 	m := cluster.NewManager(cluster.Config{Driver: driver, Dir: dir, Log: log})
 	s, err := session.New(session.Config{Manager: m, Store: db, Library: restaurant(t), Dir: dir, Program: os.Args[0], Log: log,
-		OwnTLS: session.OwnTLS{ServerName: "kubistro", CAPEM: []byte("the CA")}})
+		ServingCA: []byte("the CA")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func (s *server) outside(t *testing.T, id, base string) (*kubernetes.Clientset, 
 	}
 	at := file.Contexts[file.CurrentContext]
 	c := file.Clusters[at.Cluster]
-	if c.Server != strings.Replace(base, "http:", "https:", 1)+"/k8s/"+id || c.TLSServerName != "kubistro" || string(c.CertificateAuthorityData) != "the CA" {
+	if c.Server != strings.Replace(base, "http:", "https:", 1)+"/k8s/"+id || c.TLSServerName != session.ServerName || string(c.CertificateAuthorityData) != "the CA" {
 		t.Errorf("kubeconfig: %+v", c)
 	}
 	// The test's server has no TLS.

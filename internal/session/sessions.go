@@ -212,13 +212,13 @@ func (s *Service) End(ctx context.Context, learner lab.LearnerID, id string) err
 		return err
 	}
 	defer s.alone(learner)()
-	if err := s.Store.EndSession(ctx, id, s.Clock.Now()); err != nil {
-		return fmt.Errorf("session: end: %w", err)
-	}
 	s.mu.Lock()
 	delete(s.labs, id)
 	s.mu.Unlock()
 	l.end()
+	if err := s.Store.EndSession(ctx, id, s.Clock.Now()); err != nil {
+		return fmt.Errorf("session: end: %w", err) // the next request opens it again
+	}
 	s.giveBack(ctx, l.current().ID())
 	if err := os.RemoveAll(filepath.Join(s.Dir, "sessions", id)); err != nil {
 		s.Log.Warn("folder of an ended session not removed", "session", id, "error", err)
