@@ -92,7 +92,31 @@ func (p *ptyPair) attach(ctx context.Context, env shell.Env) (handle *os.File, s
 		p.master.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) // what is in it arrives at once
 		<-drained
 		p.master.SetDeadline(time.Time{})
+		p.releaseReader()
 		noSizes()
 		restore()
+	}
+}
+
+// releaseReader wakes the goroutine of kubectl that still waits for a key of
+// the session that has ended, so that it doesn't take one of the next session's.
+func (p *ptyPair) releaseReader() {
+	p.master.Write([]byte("\n"))
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range 10 {
+		<-tick.C // the line discipline delivers asynchronously
+		waiting := 0
+		p.onSlave(func(fd int) { waiting, _ = unix.IoctlGetInt(fd, unix.TIOCINQ) })
+		if waiting == 0 {
+			break
+		}
+	}
+	p.onSlave(func(fd int) { unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIOFLUSH) })
+}
+
+func (p *ptyPair) onSlave(f func(fd int)) {
+	if raw, err := p.slave.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { f(int(fd)) })
 	}
 }
