@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"kubistro/internal/lab"
 	"kubistro/internal/shell"
 )
@@ -109,6 +111,8 @@ func closeSideDoors() error {
 		return err
 	}
 	os.Stdin, os.Stdout = null, null
+	klog.LogToStderr(false) // client-go's own log would land in the learner's terminal
+	klog.SetOutput(io.Discard)
 	http.DefaultTransport = noTransport{}
 	http.DefaultClient = &http.Client{Transport: noTransport{}}
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errNoInternet }}
