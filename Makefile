@@ -8,10 +8,10 @@ export CGO_ENABLED := 0
 
 KUBE := v1.37.2
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-STAMP := -X k8s.io/component-base/version.gitVersion=$(KUBE) -X k8s.io/component-base/version.gitMajor=1 \
-  -X k8s.io/component-base/version.gitMinor=37 -X k8s.io/component-base/version.gitTreeState=clean \
-  -X k8s.io/client-go/pkg/version.gitVersion=$(KUBE) -X k8s.io/client-go/pkg/version.gitMajor=1 \
-  -X k8s.io/client-go/pkg/version.gitMinor=37 -X k8s.io/client-go/pkg/version.gitTreeState=clean
+# What client and server say of themselves; the tag's date stands for the build's, so that equal sources give equal programs.
+STAMP := $(foreach package,k8s.io/component-base/version k8s.io/client-go/pkg/version,\
+  -X $(package).gitVersion=$(KUBE) -X $(package).gitMajor=1 -X $(package).gitMinor=37 -X $(package).gitCommit=unknown \
+  -X $(package).gitTreeState=archive -X $(package).buildDate=2026-10-27T12:01:04Z)
 LDFLAGS := -s -w $(STAMP)
 
 ADDR ?= 127.0.0.1:8080
