@@ -48,7 +48,7 @@ clusterhost:
 
 .PHONY: generate
 generate: ## Go code from templ components
-	@go tool templ generate -path web >/dev/null 2>&1 || go tool templ generate -path web
+	@go tool templ generate -path web/ui >/dev/null 2>&1 || go tool templ generate -path web/ui
 
 .PHONY: assets
 assets: $(ASSETS)/dist/manifest.json ## scripts and styles of the page
@@ -81,7 +81,7 @@ vet: ## go vet and staticcheck
 .PHONY: format
 format: ## gofmt and templ fmt
 	@gofmt -w $$(git ls-files '*.go')
-	@go tool templ fmt web >/dev/null
+	@go tool templ fmt web/ui >/dev/null
 
 .PHONY: bench
 bench: build ## measure and print the table of docs/benchmarks.md
