@@ -22,7 +22,7 @@ func markSolved(x *store.Exercise) error {
 
 // typeScript types a script line by line, each after the prompt is back.
 func typeScript(ctx context.Context, term *terminal.Terminal, script string) error {
-	seen, _ := newest(term, 0)
+	seen, _, _ := newest(term, 0)
 	for line := range strings.SplitSeq(strings.TrimRight(script, "\n"), "\n") {
 		if err := term.Input(line + "\r"); err != nil {
 			return lab.Fail(lab.CodeUnavailable, "終端機沒有回應，請再試一次。", "The terminal doesn't answer. Try again.").Because(err)
@@ -35,17 +35,17 @@ func typeScript(ctx context.Context, term *terminal.Terminal, script string) err
 	return nil
 }
 
-// newest returns the number of the newest block, and the last line on the
-// screen that the blocks after n leave.
-func newest(term *terminal.Terminal, n uint64) (uint64, string) {
-	blocks, _, _ := term.Output(n)
+// newest returns the number of the newest block, the last line on the screen
+// that the blocks after n leave, and a channel that is closed when there are more.
+func newest(term *terminal.Terminal, n uint64) (last uint64, line string, more <-chan struct{}) {
+	blocks, _, more := term.Output(n)
 	var b strings.Builder
 	for _, block := range blocks {
 		n = block.N
 		b.WriteString(block.Out)
 	}
 	out := b.String()
-	return n, out[strings.LastIndexByte(out, '\n')+1:]
+	return n, out[strings.LastIndexByte(out, '\n')+1:], more
 }
 
 // untilPrompt waits until the output after block n ends with a prompt and
@@ -54,8 +54,7 @@ func untilPrompt(ctx context.Context, term *terminal.Terminal, n uint64) (uint64
 	ctx, cancel := context.WithTimeout(ctx, lineLimit)
 	defer cancel()
 	for {
-		_, _, more := term.Output(^uint64(0) >> 1)
-		last, line := newest(term, n)
+		last, line, more := newest(term, n)
 		if last > n && isPrompt(line) {
 			select {
 			case <-more:
