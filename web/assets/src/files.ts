@@ -1,6 +1,6 @@
 /** The files' tab: the learner's home on the left, the editor on the right. */
 import { ApiError, filePath, get, messageOf, readText, send, writeText } from "./api.ts";
-import { find, h, icon, say, toast } from "./dom.ts";
+import { h, icon, say, toast } from "./dom.ts";
 import { Editor } from "./editor.ts";
 import type { Lab } from "./lab.ts";
 import { recall, remember } from "./remember.ts";
@@ -26,7 +26,6 @@ export class Files {
   private readonly waitBar = h("div.notice.edit-bar", { hidden: true });
   private readonly empty = h("p.empty.editor-empty", {}, t("files.empty"));
   private readonly buttons: HTMLButtonElement[];
-  private stale = true;
 
   constructor(
     private readonly root: HTMLElement,
@@ -49,8 +48,6 @@ export class Files {
       void this.restore();
     });
     lab.on("edit", (e) => void this.startEdit(e));
-    // A command in the terminal may have changed files; look when the tab is looked at.
-    lab.on("frame", () => (this.stale = true));
     window.addEventListener("beforeunload", () => this.keepDraft());
     window.addEventListener("focus", () => void this.shown());
   }
@@ -58,7 +55,6 @@ export class Files {
   /** The tab has come into sight. */
   async shown(): Promise<void> {
     if (this.root.hidden || !this.lab.session) return;
-    this.stale = false;
     await this.refresh();
     if (this.current && !this.dirty() && this.current.etag !== "") await this.reread();
   }
@@ -287,9 +283,5 @@ export class Files {
     this.forget(e.path);
     this.root.dispatchEvent(new CustomEvent("show-terminal", { bubbles: true, detail: e.tab }));
     await this.refresh();
-  }
-
-  get needsLook(): boolean {
-    return this.stale || find(".file", this.list) === null;
   }
 }

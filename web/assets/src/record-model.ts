@@ -98,7 +98,7 @@ export class RecordModel {
       // The change that follows says more than the write itself.
       return f.verb === "update" || f.verb === "patch";
     }
-    if (f.type === "lab") return !f.text && f.verb !== "check";
+    if (f.type === "lab") return !f.text;
     if (f.type !== "object") return false;
     const cause = f.cause === null ? undefined : this.byNumber.get(f.cause)?.frame;
     const told = cause?.type === "audit" && cause.object.kind === f.object.kind && cause.object.name === f.object.name;
