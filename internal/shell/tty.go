@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"time"
 	"unicode/utf8"
 )
 
@@ -238,6 +239,9 @@ func (t *tty) begin(cancel, stopped func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.mode, t.cancel, t.stopped = modeCooked, cancel, stopped
+	if t.closed { // nobody can stop the command any more
+		time.AfterFunc(time.Second, cancel)
+	}
 	t.outMu.Lock()
 	t.discard = false
 	t.outMu.Unlock()
