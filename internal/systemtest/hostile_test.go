@@ -1,0 +1,243 @@
+// Package systemtest tests a whole labserver from outside: what one learner does
+// must not be felt by another.
+package systemtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kubistro/internal/labclient"
+)
+
+// bound is what a command of the other learner may take while somebody misbehaves.
+const bound = time.Second
+
+// class is a server with a hostile learner and a well-behaved one.
+type class struct {
+	server            *labclient.Server
+	mallory, ann      *labclient.Learner
+	malloryID, annID  string
+	annShell          *labclient.Terminal
+	kubeURL, kubeAuth string // Mallory's way past the terminal: an own client with the kubeconfig's token
+}
+
+func openClass(t *testing.T) *class {
+	t.Helper()
+	ctx := t.Context()
+	program := os.Getenv("KUBISTRO_LABSERVER")
+	if program == "" {
+		t.Fatal("KUBISTRO_LABSERVER names no program: run the tests with make test")
+	}
+	s, err := labclient.Start(ctx, program, "--warm", "2", "--idle", "24h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	c := &class{server: s, mallory: s.Learner(), ann: s.Learner()}
+	c.malloryID, c.annID = ready(t, c.mallory), ready(t, c.ann)
+	if c.annShell, err = c.ann.Terminal(ctx, c.annID, "main"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.annShell.Close)
+	if c.kubeURL, c.kubeAuth, err = c.mallory.Kubeconfig(ctx, c.malloryID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.annShell.Run(ctx, "kubectl get pods"); err != nil { // starts the shell
+		t.Fatal(err)
+	}
+	return c
+}
+
+func ready(t *testing.T, l *labclient.Learner) string {
+	t.Helper()
+	id, err := l.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.WaitReady(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// undisturbed runs Ann's commands one after the other while the abuse goes on;
+// one of ten may be slow for the machine's own reasons.
+func (c *class) undisturbed(t *testing.T) {
+	t.Helper()
+	var slow []time.Duration
+	for range 10 {
+		begin := time.Now()
+		out, err := c.annShell.Run(t.Context(), "kubectl get namespaces")
+		took := time.Since(begin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out, "kube-system") {
+			t.Fatalf("Ann's command failed: %s", out)
+		}
+		if took > bound {
+			slow = append(slow, took)
+		}
+	}
+	if len(slow) > 1 {
+		t.Errorf("%d of Ann's 10 commands took over %s: %v", len(slow), bound, slow)
+	}
+}
+
+// shell types into a tab of Mallory's that is closed again at the end.
+func (c *class) shell(t *testing.T, tab string) *labclient.Terminal {
+	t.Helper()
+	term, err := c.mallory.Terminal(t.Context(), c.malloryID, tab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		term.Close()
+		if err := c.mallory.Call(context.WithoutCancel(t.Context()), "DELETE", "sessions/"+c.malloryID+"/terminals/"+tab, nil, nil); err != nil {
+			t.Errorf("closing the tab: %v", err)
+		}
+	})
+	return term
+}
+
+func TestHostileLearnerIsNotFelt(t *testing.T) {
+	c := openClass(t)
+	for name, line := range map[string]string{
+		"fork bomb":        `:(){ :|:& };:`,
+		"busy loops":       `for i in 1 2 3 4 5 6 7 8; do while :; do :; done & done; wait`,
+		"memory of a word": `x=aaaaaaaa; while :; do x=$x$x; done`,
+		"endless output":   `yes kubistro`,
+		"big pipe":         `yes | sort | uniq -c`,
+		"recursion":        `f(){ f; f; }; f`,
+		"brace expansion":  `echo {1..99999999} | wc -c`,
+		"file flood":       `i=0; while :; do i=$((i+1)); yes > f$i; done`,
+	} {
+		t.Run("shell: "+name, func(t *testing.T) {
+			term := c.shell(t, "abuse")
+			if err := term.Type(t.Context(), line+"\r"); err != nil {
+				t.Fatal(err)
+			}
+			c.undisturbed(t)
+		})
+	}
+
+	t.Run("pods that take all CPU, memory and log", func(t *testing.T) {
+		term := c.shell(t, "pods")
+		for name, script := range map[string]string{
+			"cpu": `while :; do :; done`, "memory": `x=aaaaaaaa; while :; do x=$x$x; done`, "log": `yes`,
+		} {
+			if _, err := term.Run(t.Context(), fmt.Sprintf("kubectl create deployment hog-%s --replicas=10 --image=busybox -- sh -c %q", name, strings.ReplaceAll(script, "$", `\$`))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.undisturbed(t)
+		if _, err := term.Run(t.Context(), "kubectl delete deployment --all --wait=false --grace-period=1"); err != nil {
+			t.Fatal(err)
+		}
+	})
+
+	t.Run("etcd filled, then freed", func(t *testing.T) {
+		body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"fat-"},"data":{"x":"` + strings.Repeat("0123456789", 90_000) + `"}}`
+		full := c.flood(t, "POST", "/api/v1/namespaces/default/configmaps", body, 400)
+		c.undisturbed(t)
+		if !full {
+			t.Error("400 ConfigMaps of 900 kB were all taken: where is the quota?")
+		}
+		if code := c.kube(t, "GET", "/api/v1/namespaces/default/pods", ""); code != http.StatusOK {
+			t.Errorf("reading while the database is full: %d", code)
+		}
+		if code := c.kube(t, "DELETE", "/api/v1/namespaces/default/configmaps", ""); code != http.StatusOK {
+			t.Errorf("deleting while the database is full: %d", code)
+		}
+	})
+
+	t.Run("events flood", func(t *testing.T) {
+		body := `{"apiVersion":"v1","kind":"Event","metadata":{"generateName":"noise-"},"involvedObject":{"kind":"Pod","namespace":"default","name":"x"},"reason":"Noise","message":"` + strings.Repeat("noise ", 100) + `","type":"Warning"}`
+		c.flood(t, "POST", "/api/v1/namespaces/default/events", body, 3000)
+		c.undisturbed(t)
+	})
+
+	t.Run("WebSockets without end", func(t *testing.T) {
+		var open []*labclient.Terminal
+		refused := 0
+		for i := range 100 {
+			term, err := c.mallory.Terminal(t.Context(), c.malloryID, fmt.Sprintf("tab%d", i))
+			if err != nil {
+				refused++
+				continue
+			}
+			open = append(open, term)
+		}
+		c.undisturbed(t)
+		for _, term := range open {
+			term.Close()
+		}
+		if refused == 0 {
+			t.Error("100 terminals were opened by one learner: where is the limit?")
+		}
+	})
+
+	t.Run("files over the quota", func(t *testing.T) {
+		big := bytes.Repeat([]byte("x"), 1<<20)
+		refused := false
+		for i := range 40 {
+			err := c.mallory.Upload(t.Context(), c.malloryID, fmt.Sprintf("big-%d.txt", i), big)
+			refused = refused || err != nil
+		}
+		c.undisturbed(t)
+		if !refused {
+			t.Error("40 files of 1 MiB were taken: where is the quota?")
+		}
+	})
+}
+
+// flood sends the same request n times from 8 connections with Mallory's own
+// client; refused tells whether the API server turned some away for good.
+func (c *class) flood(t *testing.T, method, path, body string, n int) (refused bool) {
+	t.Helper()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	work := make(chan struct{})
+	for range 8 {
+		wg.Go(func() {
+			for range work {
+				code := c.kube(t, method, path, body)
+				mu.Lock()
+				refused = refused || code >= 400
+				mu.Unlock()
+			}
+		})
+	}
+	for range n {
+		work <- struct{}{}
+	}
+	close(work)
+	wg.Wait()
+	return refused
+}
+
+func (c *class) kube(t *testing.T, method, path, body string) int {
+	req, err := http.NewRequestWithContext(t.Context(), method, c.kubeURL+path, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	req.Header.Set("Authorization", "Bearer "+c.kubeAuth)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode
+}
