@@ -48,7 +48,7 @@ clusterhost:
 
 .PHONY: generate
 generate: ## Go code from templ components
-	@go tool templ generate -path web/ui >/dev/null 2>&1 || go tool templ generate -path web/ui
+	@go tool templ generate -path web >/dev/null 2>&1 || go tool templ generate -path web
 
 .PHONY: assets
 assets: $(ASSETS)/dist/manifest.json ## scripts and styles of the page
