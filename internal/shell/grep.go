@@ -15,7 +15,7 @@ import (
 
 type grepper struct {
 	re            *regexp.Regexp
-	invert, whole bool
+	invert        bool
 	number, only  bool
 	count, list   bool
 	without       bool

@@ -89,7 +89,7 @@ func (c *inside) prepare() error {
 			return err
 		}
 	}
-	time.Now().Local().Zone() // loads the time zone
+	_, _ = time.Now().Local().Zone() // loads the time zone before files are out of reach
 	if c.broker, err = newBrokerClient(os.NewFile(brokerFD, "broker")); err != nil {
 		return err
 	}

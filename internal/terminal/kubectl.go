@@ -41,7 +41,6 @@ type kubectl struct {
 	pty     *ptyPair
 	stderr  *stderrRelay
 
-	mu     sync.Mutex
 	disc   discovery.CachedDiscoveryInterface
 	mapper meta.ResettableRESTMapper
 

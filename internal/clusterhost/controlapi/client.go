@@ -17,7 +17,7 @@ import (
 	"kubistro/internal/lab"
 )
 
-// ErrNotReady: the API server doesn't answer yet.
+// ErrNotReady says that the API server doesn't answer yet.
 var ErrNotReady = errors.New("the API server doesn't answer yet")
 
 // Client speaks to the cluster host that runs in a folder. It keeps no state

@@ -18,7 +18,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -205,11 +204,3 @@ func (k *Kubelet) current() *boot {
 	return k.boot
 }
 
-// worker finds the Pod by namespace and name among those that this node knows; uid may be empty.
-func (k *Kubelet) worker(namespace, name string, uid types.UID) *worker {
-	b := k.current()
-	if b == nil {
-		return nil
-	}
-	return b.find(namespace, name, uid)
-}
