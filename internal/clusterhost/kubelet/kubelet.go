@@ -203,4 +203,3 @@ func (k *Kubelet) current() *boot {
 	defer k.mu.Unlock()
 	return k.boot
 }
-
