@@ -92,4 +92,4 @@ clean: ## remove what was built
 	@rm -rf bin $(ASSETS)/node_modules && find $(ASSETS)/dist -type f ! -name .keep -delete
 
 , := ,
-say = printf '\033[1m==> %s\033[0m\n' '$(1)' >&2
+say = printf '\033[1m==> %s\033[0m\n' "$(1)" >&2
