@@ -129,6 +129,9 @@ func (h *history) kubelet(a act, _ string) uint64 {
 	if a.key.kind != "Pod" {
 		return 0
 	}
+	if a.verb == "delete" { // the last word about a Pod that somebody sent away
+		return h.latest(a.key, a.actor, deleted).n
+	}
 	foreign := h.latest(a.key, a.actor, added|spec|deleted|ready)
 	t := h.objects[a.key]
 	if t == nil {

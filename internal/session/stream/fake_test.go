@@ -114,6 +114,9 @@ func (r *rig) sync(cluster string, objects ...Change) {
 	r.wait()
 	r.feed.Audited(true)
 	r.sub = r.rec.Subscribe(before)
+	if before == 0 {
+		r.any() // the snapshot that everybody starts with; frames that come before it is taken are in it
+	}
 }
 
 // wait returns when the feed has taken in what was sent before.

@@ -65,8 +65,9 @@ type Feed struct {
 	synced    bool     // states describe the cluster's present
 	fresh     bool     // nothing was known of the cluster: its first lists are no news
 	bulk      []bulk   // deletions of whole collections, newest last
-	queue     []*joint // in order of arrival
-	audited   bool     // audit entries are coming
+	queue     []*joint // in order of arrival; of one object, in the order of its changes
+	late      lateWrites
+	audited   bool // audit entries are coming
 
 	in     chan func()
 	stop   context.CancelFunc
@@ -135,7 +136,7 @@ func (f *Feed) Follow(cluster string) (since time.Time) {
 		return f.heard()
 	}
 	f.cluster = cluster
-	f.states, f.events, f.history = map[key]known{}, map[string]int32{}, newHistory()
+	f.states, f.events, f.history, f.late = map[key]known{}, map[string]int32{}, newHistory(), nil
 	f.record.Resync()
 	return f.clock.Now()
 }

@@ -22,6 +22,11 @@ func (f *Feed) frames(j *joint) {
 	if j.entry != nil {
 		actor = auditActor(j.entry.User, j.entry.UserAgent)
 		because = f.written(j, actor)
+		if j.change == nil {
+			f.late.keep(j, actor, because, f.clock.Now())
+		}
+	} else if j.change != nil {
+		actor, because = f.late.find(f, j)
 	}
 	if j.change != nil {
 		f.changed(j, actor, because)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,9 +53,10 @@ func (f *Feed) change(c Change) {
 		f.found(k, c)
 		return
 	}
-	for _, j := range f.queue {
+	for i, j := range f.queue {
 		if j.key == k && j.change == nil && j.entry != nil && f.fits(c, *j.entry) {
 			j.change, j.deadline = &c, time.Time{}
+			f.inOrder(i)
 			return
 		}
 	}
@@ -63,6 +65,16 @@ func (f *Feed) change(c Change) {
 		j.deadline = c.at.Add(joinWait)
 	}
 	f.push(j)
+}
+
+// inOrder moves a joint that has just got its change behind the earlier changes
+// of its object: told before them, an old state would stand as the present one.
+func (f *Feed) inOrder(i int) {
+	j := f.queue[i]
+	earlier := func(o *joint) bool { return o.key == j.key && o.change != nil }
+	if slices.ContainsFunc(f.queue[i+1:], earlier) {
+		f.queue = append(slices.Delete(f.queue, i, i+1), j)
+	}
 }
 
 func (f *Feed) audit(e lab.AuditEntry) {
