@@ -132,7 +132,12 @@ func TestPortForward(t *testing.T) {
 func TestNodeObject(t *testing.T) {
 	t.Parallel()
 	h := cluster(t)
-	n := until(t, h, "nodes", "", "kitchen-1", func(n *corev1.Node) string { return "" })
+	n := until(t, h, "nodes", "", "kitchen-1", func(n *corev1.Node) string {
+		if len(n.Status.Images) == 0 {
+			return "no images yet"
+		}
+		return ""
+	})
 	var kinds []string
 	for _, c := range n.Status.Conditions {
 		kinds = append(kinds, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason))
@@ -145,7 +150,7 @@ func TestNodeObject(t *testing.T) {
 	if i.KubeletVersion != "v1.37.2" || i.OSImage != "Kubistro (simulated node)" || !strings.HasPrefix(i.ContainerRuntimeVersion, "containerd://2.2.") {
 		t.Errorf("nodeInfo %+v", i)
 	}
-	if n.Labels["kubernetes.io/hostname"] != "kitchen-1" || n.Labels["kitchen"] != "1" || n.Status.DaemonEndpoints.KubeletEndpoint.Port != 10250 || len(n.Status.Images) == 0 {
+	if n.Labels["kubernetes.io/hostname"] != "kitchen-1" || n.Labels["kitchen"] != "1" || n.Status.DaemonEndpoints.KubeletEndpoint.Port != 10250 {
 		t.Errorf("%+v", n)
 	}
 	lease, err := h.client.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), "kitchen-1", metav1.GetOptions{})
