@@ -186,7 +186,8 @@ export class ExerciseCard {
     if (c.regressed) parts.push(h("b", {}, t("check.regressed"), " "));
     if (c.status !== "met" && started && inLang(c.message)) parts.push(inLang(c.message));
     if (c.status === "met" && inLang(c.message)) parts.push(inLang(c.message));
-    if (c.status === "not_met" && started && c.object) {
+    // A count or an answer that isn't there yet says no more than the sentence above.
+    if (c.status === "not_met" && started && c.object && c.field !== "count" && c.object !== "answer") {
       parts.push(
         h(
           "span.check-found",
@@ -251,6 +252,8 @@ export class LevelProgress {
     const percent = r?.levels[this.lab.level]?.percent;
     if (percent === undefined) return;
     say(find(".js-level-percent"), `${percent}%`);
+    const finish = find(".js-finish");
+    if (finish) finish.hidden = percent < 100;
     const bar = find(".js-level-bar");
     bar?.setAttribute("aria-label", t("progress.label", percent));
     const fill = bar?.firstElementChild;

@@ -1,10 +1,17 @@
 /** The record: every frame that the page has, in order, with what the frame changed. */
+import { isRoutine } from "./record-routine.ts";
 import { type Change, World } from "./world.ts";
-import type { Frame, ObjectState } from "./types.ts";
+import type { Frame, ObjectState, Ref } from "./types.ts";
+
+/** What is known of an object by all its frames, the later ones too. */
+export interface About {
+  state?: ObjectState;
+}
 
 export interface Row {
   frame: Frame;
   change: Change;
+  about: About;
   /** Bookkeeping that is hidden unless asked for. */
   routine: boolean;
 }
@@ -25,12 +32,16 @@ const most = 20_000;
 export class RecordModel {
   rows: Row[] = [];
   private readonly byNumber = new Map<number, Row>();
+  private readonly abouts = new Map<string, About>();
+  /** Whether writes are told: then what only repeats them is bookkeeping. */
+  private audited = false;
 
   /** Adds the newest frame. */
   add(frame: Frame, change: Change): Row | undefined {
     if (frame.type === "snapshot" || this.byNumber.has(frame.n)) return undefined;
-    const row = { frame, change, routine: this.isRoutine(frame, change) };
+    const row = { frame, change, about: this.about(frame, change, true), routine: false };
     this.byNumber.set(frame.n, row);
+    this.judge(row);
     const last = this.rows.at(-1);
     if (last && last.frame.n > frame.n) {
       this.rows.push(row);
@@ -47,13 +58,41 @@ export class RecordModel {
     for (const frame of frames) {
       const change = world.apply(frame) ?? {};
       if (frame.type === "snapshot" || this.byNumber.has(frame.n)) continue;
-      const row = { frame, change, routine: false };
+      const row = { frame, change, about: this.about(frame, change, false), routine: false };
       this.byNumber.set(frame.n, row);
       fresh.push(row);
     }
     this.rows = [...fresh, ...this.rows].sort((a, b) => a.frame.n - b.frame.n);
-    for (const row of fresh) row.routine = this.isRoutine(row.frame, row.change);
+    for (const row of fresh) this.judge(row);
     return fresh.length;
+  }
+
+  private about(f: Frame, c: Change, newest: boolean): About {
+    const key = f.object?.uid || `${f.object?.kind}/${f.object?.namespace ?? ""}/${f.object?.name}`;
+    let a = this.abouts.get(key);
+    if (!a) this.abouts.set(key, (a = {}));
+    if (c.after && (newest || !a.state)) a.state = c.after;
+    if (!a.state && c.before) a.state = c.before;
+    return a;
+  }
+
+  private judge(row: Row): void {
+    this.audited ||= row.frame.type === "audit";
+    row.routine = isRoutine(row, this.causeOf(row), this.audited);
+    // A rewritten object says more by what has changed of it than by the write.
+    const write = this.causeOf(row);
+    if (write && !row.routine && isRewrite(write.frame) && sameRef(write.frame.object, row.frame.object)) write.routine = true;
+  }
+
+  private causeOf(row: Row): Row | undefined {
+    return row.frame.cause === null || row.frame.cause === undefined ? undefined : this.byNumber.get(row.frame.cause);
+  }
+
+  /** What led to a row, past bookkeeping. */
+  because(row: Row): Row | undefined {
+    let r = this.causeOf(row);
+    for (let i = 0; r?.routine && i < 50; i++) r = this.causeOf(r);
+    return r?.routine ? undefined : r;
   }
 
   get(n: number): Row | undefined {
@@ -91,23 +130,14 @@ export class RecordModel {
   kinds(): string[] {
     return [...new Set(this.rows.map((r) => r.frame.object?.kind ?? ""))].filter((k) => k !== "").sort();
   }
+}
 
-  private isRoutine(f: Frame, c: Change): boolean {
-    if (f.type === "audit") {
-      if (f.actor === "learner" || f.actor === "lab") return false;
-      // The change that follows says more than the write itself.
-      return f.verb === "update" || f.verb === "patch";
-    }
-    if (f.type === "lab") return !f.text;
-    if (f.type !== "object") return false;
-    const cause = f.cause === null ? undefined : this.byNumber.get(f.cause)?.frame;
-    const told = cause?.type === "audit" && cause.object.kind === f.object.kind && cause.object.name === f.object.name;
-    if (f.verb === "add") return told;
-    if (f.verb === "remove") return told && f.object.kind !== "Pod";
-    if (!c.after) return true;
-    if (!c.before) return false;
-    return differences(c.before, c.after).length === 0;
-  }
+function isRewrite(f: Frame): boolean {
+  return f.type === "audit" && (f.verb === "update" || f.verb === "patch");
+}
+
+function sameRef(a: Ref, b: Ref): boolean {
+  return a.kind === b.kind && a.name === b.name && (a.namespace ?? "") === (b.namespace ?? "");
 }
 
 /** Kubelets of all kitchens are one kind of actor in filters. */

@@ -1,8 +1,8 @@
 /** What a row of the record says, in the restaurant's words and in those of Kubernetes. */
 import { has, inLang, t } from "./texts.ts";
 import { differences, readyOf, type Difference, type Row } from "./record-model.ts";
-import type { Ref } from "./types.ts";
-import { lastPart, shortImage } from "./world.ts";
+import type { ObjectState, Ref } from "./types.ts";
+import { lastPart, moodOf, shortImage } from "./world.ts";
 
 export type Vocabulary = "restaurant" | "kubernetes";
 
@@ -30,12 +30,14 @@ export function nodeName(name: string, v: Vocabulary): string {
   return m ? t("floor.kitchen", m[1] ?? "") : name;
 }
 
-/** An object by kind and name. */
-export function objectName(r: Ref, v: Vocabulary): string {
+/** An object by kind and name; teams are told apart by their training. */
+export function objectName(r: Ref, v: Vocabulary, state?: ObjectState): string {
   if (v === "kubernetes") return `${r.kind} ${r.namespace && r.namespace !== "default" ? `${r.namespace}/` : ""}${r.name}`;
   if (r.kind === "Node") return nodeName(r.name, v);
   const name = r.kind === "Pod" ? shortPod(r.name) : r.kind === "EndpointSlice" || r.kind === "ReplicaSet" ? r.name.replace(/-[a-z0-9]{5,10}$/, "") : r.name;
-  return t("object.named", kindName(r.kind, v), name);
+  const named = t("object.named", kindName(r.kind, v), name);
+  const tag = r.kind === "ReplicaSet" ? /:([^:/]+)$/.exec(state?.images?.[0] ?? "")?.[1] : undefined;
+  return tag ? t("object.version", named, tag) : named;
 }
 
 /** A Pod's name without its ReplicaSet's hash. */
@@ -44,13 +46,15 @@ function shortPod(name: string): string {
 }
 
 /** The sentence of a row with who did it in front. */
-export function fullSentence(row: Row, v: Vocabulary): string {
-  const s = sentence(row, v);
+export function fullSentence(row: Row, v: Vocabulary, cause?: Row): string {
+  const s = sentence(row, v, cause);
+  const f = row.frame;
+  if (f.type === "object" && (f.actor === "learner" || f.actor === "lab")) return t("rec.full.object", actorName(f.actor, v), s);
   return row.frame.type === "audit" ? t(v === "restaurant" ? "rec.full" : "rec.full.k8s", actorName(row.frame.actor, v), s) : s;
 }
 
-/** The sentence of a row, without who did it. */
-export function sentence(row: Row, v: Vocabulary): string {
+/** The sentence of a row, without who did it. The cause, if it is known, tells why a cook was hired. */
+export function sentence(row: Row, v: Vocabulary, cause?: Row): string {
   const f = row.frame;
   switch (f.type) {
     case "lab":
@@ -60,28 +64,36 @@ export function sentence(row: Row, v: Vocabulary): string {
         ? t(`reason.${f.reason}`, objectName(f.object, v), lastPart(f.object.name))
         : `${f.reason ?? ""} · ${objectName(f.object, v)}${f.message ? `: ${f.message}` : ""}`;
     case "audit":
-      return auditSentence(row, v);
+      return auditSentence(row, v, cause);
   }
   return changeSentence(row, v);
 }
 
-function auditSentence(row: Row, v: Vocabulary): string {
+function auditSentence(row: Row, v: Vocabulary, cause?: Row): string {
   const f = row.frame;
+  const name = objectName(f.object, v, row.about.state);
   const prefix = v === "restaurant" ? "rest" : "k8s";
+  if (f.verb === "bind" && row.about.state?.node) return t(`${prefix}.bind.to`, name, nodeName(row.about.state.node, v));
+  if (v === "restaurant" && f.actor === "replicaset-controller" && f.object.kind === "Pod") {
+    if (f.verb === "create" && cause && cause.frame.object.kind === "Pod") return t("rest.refill", name);
+    if (f.verb === "delete") return t("rest.toomany", name);
+  }
   const special = `${prefix}.${f.verb}.${f.object.kind}`;
   const key = has(special) ? special : has(`${prefix}.${f.verb}`) ? `${prefix}.${f.verb}` : "k8s.other";
   const sub = v === "kubernetes" && f.reason ? `/${f.reason}` : "";
-  return t(key, objectName(f.object, v) + sub, f.verb);
+  return t(key, name + sub, f.verb);
 }
 
 function changeSentence(row: Row, v: Vocabulary): string {
   const { frame, change } = row;
-  const name = objectName(frame.object, v);
+  const name = objectName(frame.object, v, change.after ?? row.about.state);
   if (frame.verb === "add") return t(v === "restaurant" ? "change.add.rest" : "change.add.k8s", name);
   if (frame.verb === "remove") {
     const key = `change.remove.${frame.object.kind}`;
     return v === "restaurant" && has(key) ? t(key, name) : t("change.remove", name);
   }
+  const told = v === "restaurant" && frame.object.kind === "Pod" && podSentence(name, change.before, change.after);
+  if (told) return told;
   const d = change.before && change.after ? differences(change.before, change.after) : [];
   if (d.length === 0) {
     const s = change.after;
@@ -89,6 +101,27 @@ function changeSentence(row: Row, v: Vocabulary): string {
     return t("change.update", name);
   }
   return t("change.line", name, d.map((x) => difference(x, v)).join(t("list.comma")));
+}
+
+/** What a cook went through, where the story has a word for it. */
+function podSentence(name: string, a: ObjectState | undefined, b: ObjectState | undefined): string {
+  if (!a || !b || b.deleting) return "";
+  const ready = `${b.ready ?? 0}/${b.containers ?? 0}`;
+  if ((b.restarts ?? 0) > (a.restarts ?? 0)) return t("pod.restarted", name, b.restarts ?? 0);
+  const was = moodOf(a);
+  const is = moodOf(b);
+  if (was === is) return "";
+  switch (is) {
+    case "ready":
+      return was === "unready" ? t("pod.ready", name, ready) : t("pod.started", name, ready);
+    case "unready":
+      return was === "ready" ? t("pod.unready", name, ready) : t("pod.started.unready", name, ready);
+    case "crash":
+      return t(b.status === "CrashLoopBackOff" ? "pod.waits" : "pod.fell", name, b.status ?? "");
+    case "image":
+      return t("pod.image", name, b.status ?? "");
+  }
+  return "";
 }
 
 function difference(d: Difference, v: Vocabulary): string {
@@ -107,11 +140,11 @@ function difference(d: Difference, v: Vocabulary): string {
 }
 
 /** Lines of a row's details. */
-export function details(row: Row): [string, string][] {
+export function details(row: Row, cause?: Row): [string, string][] {
   const f = row.frame;
   const out: [string, string][] = [
-    [t("detail.restaurant"), fullSentence(row, "restaurant")],
-    [t("detail.kubernetes"), fullSentence(row, "kubernetes")],
+    [t("detail.restaurant"), fullSentence(row, "restaurant", cause)],
+    [t("detail.kubernetes"), fullSentence(row, "kubernetes", cause)],
     [t("detail.actor"), `${actorName(f.actor, "restaurant")} = ${f.actor || t("actor.unknown")}`],
   ];
   if (f.object?.kind) out.push([t("detail.object"), `${objectName(f.object, "restaurant")} = ${objectName(f.object, "kubernetes")}`]);

@@ -160,7 +160,7 @@ export class RecordView {
   }
 
   private rowHeight(): number {
-    return matchMedia("(max-width: 760px)").matches ? 56 : 32;
+    return matchMedia("(max-width: 760px)").matches ? 74 : 46;
   }
 
   /** Draws the rows in sight. */
@@ -184,6 +184,8 @@ export class RecordView {
 
   private row(r: Row, top: number, index: number): HTMLElement {
     const f = r.frame;
+    const cause = this.lab.record.because(r);
+    const other: Vocabulary = this.vocabulary === "restaurant" ? "kubernetes" : "restaurant";
     const e = h(
       "div.row",
       {
@@ -200,11 +202,18 @@ export class RecordView {
       },
       h("time.row-time.figures", { datetime: f.time, title: fullTime(f.time) }, clockTime(f.time)),
       h("span.row-actor", { "data-actor": f.actor.split("/")[0] ?? "" }, actorName(f.actor, this.vocabulary)),
-      h("span.row-text", {}, sentence(r, this.vocabulary)),
-      f.cause !== null && f.cause !== undefined && h("button.row-cause", { type: "button", tabindex: "-1", "data-cause": f.cause, title: t("record.cause.title", f.cause) }, t("record.cause", f.cause)),
+      h("span.row-text", {}, sentence(r, this.vocabulary, cause)),
+      h("span.row-who", { "aria-hidden": "true" }, f.actor && f.actor !== "learner" && f.actor !== "lab" ? actorName(f.actor, other) : ""),
+      h("span.row-other", {}, f.type === "lab" ? "" : sentence(r, other, cause)),
+      cause ? this.causeLink(cause) : "",
     );
     e.style.transform = `translateY(${top}px)`;
     return e;
+  }
+
+  private causeLink(cause: Row): HTMLElement {
+    const text = fullSentence(cause, this.vocabulary, this.lab.record.because(cause));
+    return h("button.row-cause", { type: "button", tabindex: "-1", "data-cause": cause.frame.n, title: t("record.cause.title", text) }, t("record.cause", text));
   }
 
   private clicked(e: Event): void {
@@ -245,11 +254,12 @@ export class RecordView {
   }
 
   private fillSide(row: Row): void {
-    const chain = this.lab.record.chain(row.frame.n);
-    const missing = chain[0]?.frame.cause ?? null;
+    const whole = this.lab.record.chain(row.frame.n);
+    const chain = whole.filter((r) => !r.routine || r === row);
+    const missing = whole[0]?.frame.cause ?? null;
     this.side.replaceChildren(
       h("button.button.quiet.icon-only.details-close", { type: "button", "aria-label": t("close"), onclick: () => this.closeSide() }, icon("close")),
-      h("dl.facts", {}, ...details(row).map(([k, v]) => h("div", {}, h("dt", {}, k), h("dd", {}, v)))),
+      h("dl.facts", {}, ...details(row, this.lab.record.because(row)).map(([k, v]) => h("div", {}, h("dt", {}, k), h("dd", {}, v)))),
       h("h4", {}, t("record.chain")),
       h(
         "ol.chain",
@@ -257,7 +267,7 @@ export class RecordView {
         missing !== null && h("li.muted", {}, t("record.chain.older", missing)),
         missing === null && h("li.muted", {}, t("record.chain.start")),
         ...chain.map((r) =>
-          h("li", {}, h("button.chain-step", { type: "button", "aria-current": r === row ? "true" : undefined, onclick: () => this.jump(r.frame.n) }, h("b.figures", {}, `#${r.frame.n}`), " ", fullSentence(r, this.vocabulary))),
+          h("li", {}, h("button.chain-step", { type: "button", "aria-current": r === row ? "true" : undefined, onclick: () => this.jump(r.frame.n) }, h("time.figures.muted.small", {}, clockTime(r.frame.time)), h("span", {}, fullSentence(r, this.vocabulary, this.lab.record.because(r))))),
         ),
       ),
     );

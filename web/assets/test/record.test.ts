@@ -35,7 +35,7 @@ test("both vocabularies, both languages", () => {
   const text = (n: number) => [fullSentence(record.get(n)!, "restaurant"), fullSentence(record.get(n)!, "kubernetes")];
   assert.deepEqual(text(1), ["you wrote a new line: whiteboard line grill", "you created Deployment grill"]);
   assert.deepEqual(text(2), ["the team lead hired cook grill-x2k9q", "replicaset-controller created Pod grill-5d7c9f8b6-x2k9q"]);
-  assert.equal(sentence(record.get(5)!, "restaurant"), "cook grill-x2k9q: Pending → Running, ready 0/1 → 1/1, goes to Kitchen 1");
+  assert.equal(sentence(record.get(5)!, "restaurant"), "cook grill-x2k9q is at work, ready 1/1");
   setLang("zh-TW");
   assert.deepEqual(text(2), ["組長請來廚師 grill-x2k9q", "replicaset-controller 建立 Pod grill-5d7c9f8b6-x2k9q"]);
   assert.equal(actorName("kubelet/kitchen-2", "restaurant"), "2 號廚房督導");
@@ -58,7 +58,7 @@ test("bookkeeping is hidden by default", () => {
 
 test("filters", () => {
   hire();
-  take(frame({ type: "event", actor: "kubelet/kitchen-3", reason: "BackOff", message: "Back-off restarting", warning: true, object: ref("Pod", "soup") }));
+  take(frame({ type: "event", actor: "kubelet/kitchen-3", verb: "add", reason: "BackOff", message: "Back-off restarting", warning: true, object: ref("Pod", "soup") }));
   const numbers = (f: object) => record.visible({ ...noFilter, ...f }).map((r) => r.frame.n);
   assert.deepEqual(numbers({ actor: "kubelet" }), [5, 6], "all kubelets are one actor");
   assert.deepEqual(numbers({ kind: "Deployment" }), [1]);
@@ -87,4 +87,77 @@ test("a number that comes twice is one row", () => {
 test("a name can't become markup or a placeholder", () => {
   take(frame({ type: "audit", actor: "learner", verb: "create", object: ref("Pod", "<b>{0}</b>") }));
   assert.match(sentence(record.get(1)!, "kubernetes"), /<b>\{0\}<\/b>/);
+});
+
+/** What a real cluster tells when one of three cooks is sent home; numbers start at 1. */
+function replaced(): void {
+  const old = (more: object) => pod("grill-6db87b5667-ds4x6", more);
+  const fresh = (more: object) => pod("grill-6db87b5667-ncvxz", { node: "kitchen-2", ready: 0, ...more });
+  const team = (ready: number) => ({ ref: ref("ReplicaSet", "grill-6db87b5667"), desired: 3, ready, images: ["grill-cook:1.4"] });
+  const line = (ready: number) => ({ ref: ref("Deployment", "grill"), desired: 3, ready, images: ["grill-cook:1.4"] });
+  world.apply({ n: 0, time: "", type: "snapshot", actor: "", verb: "snapshot", object: { kind: "", name: "" }, cause: null, state: [old({}), team(3), line(3)] });
+  take(frame({ type: "audit", actor: "learner", verb: "delete", object: old({}).ref })); // 1
+  take(put(old({ status: "Terminating", deleting: true }), { actor: "learner", cause: 1 }));
+  take(frame({ type: "event", actor: "kubelet/kitchen-1", verb: "add", reason: "Killing", message: "Stopping container cook", object: old({}).ref, cause: 2 }));
+  take(frame({ type: "audit", actor: "replicaset-controller", verb: "create", object: fresh({}).ref, cause: 2 })); // 4
+  take(put(fresh({ status: "Pending", node: undefined }), { verb: "add", actor: "replicaset-controller", cause: 4 }));
+  take(put(old({ status: "Completed", ready: 0, deleting: true }), { actor: "kubelet/kitchen-1", cause: 2 }));
+  take(frame({ type: "audit", actor: "kubelet/kitchen-1", verb: "delete", object: old({}).ref, cause: 2 }));
+  take(frame({ verb: "remove", actor: "kubelet/kitchen-1", object: old({}).ref, cause: 7 })); // 8
+  take(frame({ type: "event", actor: "replicaset-controller", verb: "add", reason: "SuccessfulCreate", message: "Created pod: grill-6db87b5667-ncvxz", object: ref("ReplicaSet", "grill-6db87b5667"), cause: 5 }));
+  take(put(team(2), { actor: "replicaset-controller", cause: 8 }));
+  take(frame({ type: "audit", actor: "kube-scheduler", verb: "bind", object: fresh({}).ref, cause: 5 })); // 11
+  take(put(fresh({ status: "Pending" }), { actor: "kube-scheduler", cause: 11 }));
+  take(put(fresh({ status: "ContainerCreating" })));
+  take(put(line(2), { actor: "deployment-controller", cause: 10 })); // 14
+  take(frame({ type: "event", actor: "kubelet/kitchen-2", verb: "add", reason: "Pulled", object: fresh({}).ref, cause: 12 }));
+  take(put(fresh({ status: "Running", ready: 1 }), { actor: "kubelet/kitchen-2", cause: 12 })); // 16
+  take(put(team(3), { actor: "replicaset-controller", cause: 16 }));
+  take(put(line(3), { actor: "deployment-controller", cause: 17 })); // 18
+}
+
+test("the relay of a replacement reads as a story, each step with its cause", () => {
+  replaced();
+  const story = (lang: string) => {
+    setLang(lang);
+    return record.visible(noFilter).map((r) => {
+      const cause = record.because(r);
+      return `${r.frame.n} ${actorName(r.frame.actor, "restaurant")} | ${sentence(r, "restaurant", cause)} | ${cause?.frame.n ?? "-"}`;
+    });
+  };
+  assert.deepEqual(story("en"), [
+    "1 you | sent cook grill-ds4x6 home | -",
+    "4 the team lead | was one short and hired cook grill-ncvxz | 1",
+    "8 the supervisor of Kitchen 1 | cook grill-ds4x6 has packed up and left | 1",
+    "11 the dispatcher | sent cook grill-ncvxz to Kitchen 2 | 4",
+    "14 the shift manager | whiteboard line grill: ready cooks 3 → 2 | 8",
+    "16 the supervisor of Kitchen 2 | cook grill-ncvxz is at work, ready 1/1 | 11",
+    "18 the shift manager | whiteboard line grill: ready cooks 2 → 3 | 16",
+  ]);
+  assert.deepEqual(story("zh-TW").slice(0, 4), [
+    "1 你 | 請廚師 grill-ds4x6 離開 | -",
+    "4 組長 | 發現少一位，補上廚師 grill-ncvxz | 1",
+    "8 1 號廚房督導 | 廚師 grill-ds4x6 收拾好，離開了 | 1",
+    "11 調度員 | 把廚師 grill-ncvxz 派到 2 號廚房 | 4",
+  ]);
+});
+
+test("a rewritten line is told once, by what changed of it", () => {
+  const line = (image: string) => ({ ref: ref("Deployment", "grill"), desired: 3, ready: 3, images: [image] });
+  take(put(line("grill-cook:1.4"), { verb: "add" }));
+  take(frame({ type: "audit", actor: "learner", verb: "patch", object: ref("Deployment", "grill") }));
+  take(put(line("grill-cook:1.5"), { actor: "learner", cause: 2 }));
+  take(frame({ type: "audit", actor: "learner", verb: "patch", object: ref("Deployment", "grill") }));
+  assert.deepEqual(record.visible(noFilter).map((r) => r.frame.n), [1, 3, 4], "a write that changed nothing to see stays");
+  assert.equal(fullSentence(record.get(3)!, "restaurant"), "you: whiteboard line grill: image grill-cook:1.4 → grill-cook:1.5");
+});
+
+test("a cook who fell is told from a new one", () => {
+  take(put(pod("grill-a", {}), { verb: "add" }));
+  take(put(pod("grill-a", { status: "Error", ready: 0 }), { actor: "kubelet/kitchen-1" }));
+  take(put(pod("grill-a", { restarts: 1 }), { actor: "kubelet/kitchen-1" }));
+  take(put(pod("grill-b", { status: "ErrImagePull", ready: 0 }), { verb: "add" }));
+  take(put(pod("grill-b", { status: "ImagePullBackOff", ready: 0 })));
+  assert.deepEqual(record.visible(noFilter).map((r) => sentence(r, "restaurant")).slice(1, 3), ["cook grill-a fell (Error)", "cook grill-a fell and was started again on the spot (restart 1)"]);
+  assert.equal(record.get(5)!.routine, true, "waiting for the next try is no news");
 });
