@@ -90,7 +90,7 @@ func (s *Server) Routes() []Route {
 
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.metrics.observe, s.security)
+	r.Use(s.metrics.observe, s.security, s.knownHost)
 	for _, t := range s.table() {
 		r.Method(t.method, t.pattern, s.adapt(t))
 	}

@@ -32,6 +32,10 @@ type Config struct {
 	// PublicURL is the address that learners use (https://kubistro.example.org);
 	// empty: taken from each request.
 	PublicURL string
+	// AllowedHosts are the host names (without port) by which the server may be
+	// called; nil: any. A server on loopback needs them: another site's name can be
+	// made to resolve to it (DNS rebinding), and then that site's pages have our origin.
+	AllowedHosts []string
 	// Ready reports whether the server can serve learners; nil: as soon as it runs.
 	Ready func(context.Context) error
 	// Registry receives the server's metrics and is served at /metrics; nil: a new one.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,12 +112,26 @@ func (p *program) runServe(ctx context.Context, o serveOptions) (err error) {
 	server, err := web.New(web.Config{
 		Lab: binding.Lab(s.sessions), Store: binding.Store(s.store), Library: s.library,
 		Capabilities: s.capabilities(), FrameAncestors: o.frameAncestors, PublicURL: strings.TrimSuffix(o.publicURL, "/"),
-		Ready: s.store.Ping, Registry: reg, Log: log, Version: version,
+		AllowedHosts: allowedHosts(o), Ready: s.store.Ping, Registry: reg, Log: log, Version: version,
 	})
 	if err != nil {
 		return err
 	}
 	return listen(ctx, o, cert, server, log)
+}
+
+// allowedHosts are the names of a server that only listens on loopback; nil for
+// one that others reach, whose names we can't know.
+func allowedHosts(o serveOptions) []string {
+	host, _, err := net.SplitHostPort(o.addr)
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) || o.trustProxy {
+		return nil
+	}
+	hosts := []string{host, "localhost", "127.0.0.1", "::1"}
+	if u, err := url.Parse(o.publicURL); err == nil && u.Hostname() != "" {
+		hosts = append(hosts, u.Hostname())
+	}
+	return hosts
 }
 
 // listen serves until ctx ends.

@@ -103,9 +103,13 @@ func (s *Server) WaitPool(ctx context.Context) error {
 
 // until calls done every 5 ms until it says true, fails, or limit has passed.
 func until(ctx context.Context, limit time.Duration, done func() (bool, error)) error {
+	return poll(ctx, limit, 5*time.Millisecond, done)
+}
+
+func poll(ctx context.Context, limit, every time.Duration, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for tick := time.NewTicker(5 * time.Millisecond); ; {
+	for tick := time.NewTicker(every); ; {
 		ok, err := done()
 		if ok || err != nil {
 			tick.Stop()
@@ -190,7 +194,8 @@ func (l *Learner) WaitReady(ctx context.Context, id string) error {
 
 // WaitState waits until the session is in the state; a failed or ended one is an error.
 func (l *Learner) WaitState(ctx context.Context, id, state string) error {
-	return until(ctx, 2*time.Minute, func() (bool, error) {
+	const every = 40 * time.Millisecond // below the rate at which the server turns a learner away
+	return poll(ctx, 2*time.Minute, every, func() (bool, error) {
 		var s struct{ State string }
 		if err := l.Call(ctx, "GET", "sessions/"+id, nil, &s); err != nil {
 			return false, err

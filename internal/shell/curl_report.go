@@ -33,6 +33,14 @@ func headerText(resp *http.Response) string {
 
 // curlError turns a failure into curl's message and exit code.
 func (e Env) curlError(ctx context.Context, o curlOptions, u *url.URL, err error, start time.Time) int {
+	code := e.curlFailure(ctx, o, u, err, start)
+	if o.writeOut != "" && code != 130 { // as curl does: %{http_code} is then 000
+		io.WriteString(e.Out, writeOut(o.writeOut, &http.Response{Header: http.Header{}}, u, 0, 0, time.Since(start), 0, "", code))
+	}
+	return code
+}
+
+func (e Env) curlFailure(ctx context.Context, o curlOptions, u *url.URL, err error, start time.Time) int {
 	ms := time.Since(start).Milliseconds()
 	var dns *net.DNSError
 	var d *dialFailure
@@ -107,7 +115,7 @@ func (e Env) curlReceive(ctx context.Context, o curlOptions, resp *http.Response
 		}
 	}
 	if o.writeOut != "" {
-		io.WriteString(e.Out, writeOut(o.writeOut, resp, u, n, first, time.Since(start), redirects, remote))
+		io.WriteString(e.Out, writeOut(o.writeOut, resp, u, n, first, time.Since(start), redirects, remote, code))
 	}
 	return code
 }
@@ -118,13 +126,13 @@ type countWriter struct {
 	err error
 }
 
-func writeOut(format string, resp *http.Response, u *url.URL, n int64, first, total time.Duration, redirects int, remote string) string {
+func writeOut(format string, resp *http.Response, u *url.URL, n int64, first, total time.Duration, redirects int, remote string, exit int) string {
 	ip, port, _ := net.SplitHostPort(remote)
 	return strings.NewReplacer(
 		"%{http_code}", fmt.Sprintf("%03d", resp.StatusCode), "%{response_code}", fmt.Sprintf("%03d", resp.StatusCode),
 		"%{size_download}", strconv.FormatInt(n, 10), "%{time_total}", fmt.Sprintf("%.6f", total.Seconds()), "%{time_starttransfer}", fmt.Sprintf("%.6f", first.Seconds()),
 		"%{time_connect}", fmt.Sprintf("%.6f", first.Seconds()), "%{content_type}", resp.Header.Get("Content-Type"), "%{url_effective}", u.String(), "%{num_redirects}", strconv.Itoa(redirects),
-		"%{remote_ip}", ip, "%{remote_port}", port, "%{redirect_url}", resp.Header.Get("Location"), "%{http_version}", "1.1", "%{exitcode}", "0", "%{errormsg}", "",
+		"%{remote_ip}", ip, "%{remote_port}", port, "%{redirect_url}", resp.Header.Get("Location"), "%{http_version}", "1.1", "%{exitcode}", strconv.Itoa(exit), "%{errormsg}", "",
 		`\n`, "\n", `\t`, "\t", `\r`, "\r", "%%", "%",
 	).Replace(format)
 }

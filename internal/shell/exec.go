@@ -23,8 +23,9 @@ func (sh *Shell) exec(ctx context.Context, args []string) error {
 	if j := jobOf(hc.Stdout); j != nil {
 		defer context.AfterFunc(j.ctx, cancel)()
 	}
+	out := &cancelWriter{w: hc.Stdout, cancel: cancel}
 	env := Env{
-		Streams: Streams{Out: &cancelWriter{hc.Stdout, cancel}, Err: &cancelWriter{hc.Stderr, func() {}}},
+		Streams: Streams{Out: pacedWriter{out, func(n int) error { return sh.pace(cmdCtx, n) }}, Err: &cancelWriter{w: hc.Stderr, cancel: func() {}}},
 		FS:      sh.o.FS, Net: sh.o.Net, Dir: hc.Dir, Hostname: sh.o.Hostname,
 		Getenv:  func(n string) string { return hc.Env.Get(n).String() },
 		Environ: func() []string { return exported(hc.Env) },
@@ -47,7 +48,12 @@ func (sh *Shell) exec(ctx context.Context, args []string) error {
 	if isTerminal(hc.Stdout) && r.streams.TTY {
 		env.TTY, env.Size = true, r.streams.Size
 	}
-	if code := sh.runArgs(cmdCtx, env, args); code != 0 {
+	code := sh.runArgs(cmdCtx, env, args)
+	if err := out.fileError(); err != nil && ctx.Err() == nil {
+		fmt.Fprintf(hc.Stderr, "%s: write error: %s\n", strings.TrimPrefix(args[0], own), errText(err))
+		code = 1
+	}
+	if code != 0 {
 		return interp.ExitStatus(uint8(code))
 	}
 	return nil

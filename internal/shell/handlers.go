@@ -39,6 +39,9 @@ func (sh *Shell) call(ctx context.Context, args []string) ([]string, error) {
 	if j := jobOf(hc.Stdout); j != nil && j.ctx.Err() != nil {
 		return []string{"exit", "141"}, nil
 	}
+	if err := sh.pace(r.ctx, 1); err != nil {
+		return nil, err
+	}
 	var pc [1]uintptr
 	if runtime.Callers(sh.o.Limits.Depth*framesPerCall, pc[:]) > 0 {
 		r.fail("functions and subshells are nested too deeply (endless recursion?)")
@@ -145,7 +148,7 @@ func (sh *Shell) redirectBuiltin(ctx context.Context, r *run, hc interp.HandlerC
 		return args, nil
 	case "mapfile", "readarray":
 		return refuse("sh: %s: isn't available here; use while read", args[0])
-	case "kill", "jobs", "type", "pwd", "printf", "echo", "umask", "ulimit", "help", "times", "fg", "bg", "fc", "newgrp":
+	case "kill", "jobs", "type", "pwd", "printf", "echo", "umask", "ulimit", "help", "times", "fg", "bg", "fc", "newgrp", "history":
 		return append([]string{own + args[0]}, args[1:]...), nil
 	case "test", "[":
 		for i, a := range args {

@@ -78,6 +78,10 @@ func harden(f *syntax.File) error {
 			if c := braceCount(n); c > maxBraces {
 				fail(n, "brace expansion makes too many words (at most "+strconv.Itoa(maxBraces)+")")
 			}
+		case *syntax.WhileClause:
+			after = append(after, func() { paceLoop(n, &n.Do) })
+		case *syntax.ForClause:
+			after = append(after, func() { paceLoop(n, &n.Do) })
 		case *syntax.Stmt:
 			if n.Background || n.Disown {
 				after = append(after, func() { wrapStmt(n, bgSlotPath) })

@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"net"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // File is an open file of an FS.
@@ -95,6 +97,9 @@ type Limits struct {
 	Jobs     int   // background jobs and pipeline stages at once (default 64)
 	Depth    int   // function and subshell nesting (default 200)
 	VarBytes int64 // one variable or command substitution (default 1 MiB)
+	// Rate is how many commands and blocks of output a second may be had; shells
+	// can share one. Who wants more waits. nil: no bound.
+	Rate *rate.Limiter
 }
 
 // InteractiveOptions configure an interactive shell.

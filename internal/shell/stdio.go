@@ -110,14 +110,32 @@ func interruptFile(ctx context.Context, f *os.File, write bool) (release func())
 type cancelWriter struct {
 	w      io.Writer
 	cancel context.CancelFunc
+	mu     sync.Mutex
+	err    error // the first failure
 }
 
 func (c *cancelWriter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	if err != nil {
+		c.mu.Lock()
+		if c.err == nil {
+			c.err = err
+		}
+		c.mu.Unlock()
 		c.cancel()
 	}
 	return n, err
+}
+
+// fileError is why a file didn't take the output; nil for a reader that has gone,
+// which ends a command without a word.
+func (c *cancelWriter) fileError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, isFile := c.w.(*outFile); isFile {
+		return c.err
+	}
+	return nil
 }
 
 // jobWriter is the output of one pipeline stage or background job. Its Close

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/klog/v2"
 
 	"kubistro/internal/lab"
@@ -33,6 +34,9 @@ const (
 	brokerFD   = 3
 	history    = ".shell_history"
 	maxHistory = 500
+	// An endless loop gets a few per cent of a core; no script for people notices.
+	commandsPerSecond = 20_000
+	commandBurst      = 100_000
 )
 
 // inside is a child process as it sees itself.
@@ -146,8 +150,9 @@ func (c *inside) say(zhTW, en string) string { return lab.Text{ZhTW: zhTW, En: e
 func (c *inside) newShell() (*shell.Shell, error) {
 	return shell.New(shell.Options{
 		FS: c.home, Commands: c.commands(), Dir: homePath, Hostname: "kubistro",
-		Net: shell.Net{Dial: c.broker.dial, LookupHost: c.lookup, Nameserver: "10.96.0.10"},
-		Env: []string{"HOME=" + homePath, "USER=learner", "LOGNAME=learner", "SHELL=/bin/sh", "TERM=xterm-256color", "LANG=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin"},
+		Limits: shell.Limits{Rate: rate.NewLimiter(commandsPerSecond, commandBurst)},
+		Net:    shell.Net{Dial: c.broker.dial, LookupHost: c.lookup, Nameserver: "10.96.0.10"},
+		Env:    []string{"HOME=" + homePath, "USER=learner", "LOGNAME=learner", "SHELL=/bin/sh", "TERM=xterm-256color", "LANG=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin"},
 	})
 }
 

@@ -39,6 +39,7 @@ kubectl wait --for=condition=Ready pod/curl pod/box --timeout=40s`)
 		{"missing file", "kubectl apply -f nosuch.yaml; echo code $?", "the path \"nosuch.yaml\" does not exist"},
 		{"broken manifest", "echo 'kind: [' > bad.yaml; kubectl apply -f bad.yaml; echo code $?", "error parsing bad.yaml"},
 		{"unknown command", "kubectl gett pods; echo code $?", "unknown command \"gett\""},
+		{"more commands than connections", "for i in $(seq 80); do kubectl get ns default -o name; done | sort | uniq -c", "80 namespace/default"},
 		{"short alias", "k get ns default -o name", "namespace/default"},
 		{"all", "kubectl get all | grep -c web", ""},
 		{"rollout", "kubectl rollout status deployment/web; kubectl rollout history deployment/web", "successfully rolled out"},

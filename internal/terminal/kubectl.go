@@ -68,8 +68,9 @@ func newKubectl(c *inside) (*kubectl, error) {
 	k.config = &rest.Config{
 		Host: "https://" + k.main.addr().String(), BearerToken: c.Token,
 		TLSClientConfig: rest.TLSClientConfig{ServerName: c.ServerName, CAData: c.CAPEM},
-		QPS:             -1, UserAgent: "kubectl/v1.37.2",
-		Proxy: http.ProxyURL(nil), WarningHandler: rest.NoWarnings{},
+		QPS:             -1, UserAgent: "kubectl/v1.37.2", WarningHandler: rest.NoWarnings{},
+		// No Proxy: a function keeps client-go from sharing one transport, and then every
+		// command would leave a connection behind. Loopback addresses are never proxied.
 	}
 	dc, err := discovery.NewDiscoveryClientForConfig(k.config)
 	if err != nil {

@@ -33,7 +33,7 @@ func release(id, name, version string) []byte {
 }
 
 func addCook(r *Registry) error {
-	tools := userland("sh", "ash")
+	tools := r.userland("sh", "ash")
 	for version, tags := range map[string][]string{"1.4": {"1.4"}, "1.5": {"1.5", "latest"}} {
 		programs := with(ownAll(shellBytes, tools), ownAll(0, cookCommands()))
 		programs["grill-cook"] = own(12*mib, cookProgram(version))
@@ -59,7 +59,7 @@ func addCook(r *Registry) error {
 func addToolbox(r *Registry) error {
 	return r.AddTagged(Image{
 		SizeBytes: 18_874_368, Cmd: []string{"bash"}, Env: []string{path1, "HOME=/root"}, WorkDir: "/root",
-		Programs: ownAll(shellBytes, userland("sh", "ash", "bash")),
+		Programs: ownAll(shellBytes, r.userland("sh", "ash", "bash")),
 		Files:    map[string][]byte{"/etc/os-release": release("alpine", "Alpine Linux", "3.22")},
 	}, "toolbox", "1.0", "1.0", "latest")
 }
@@ -69,7 +69,7 @@ func addBusybox(r *Registry) error {
 		"1.37.0": {"1.37.0", "1.37", "1", "latest", "stable", "glibc", "musl", "uclibc", "stable-musl", "stable-glibc", "1.37-musl", "1.37-glibc"},
 		"1.36.1": {"1.36.1", "1.36"}, "1.35.0": {"1.35.0", "1.35"}, "1.34.1": {"1.34.1", "1.34"}, "1.28.4": {"1.28.4", "1.28"},
 	} {
-		programs := userland("sh", "ash")
+		programs := r.userland("sh", "ash")
 		for _, absent := range []string{"bash", "curl", "jq", "dig"} {
 			delete(programs, absent)
 		}
@@ -88,7 +88,7 @@ func addCurl(r *Registry) error {
 		"8.18.0": {"8.18.0", "latest"}, "8.17.0": {"8.17.0"}, "8.16.0": {"8.16.0"}, "8.15.0": {"8.15.0"}, "8.12.1": {"8.12.1"},
 		"8.11.1": {"8.11.1"}, "8.10.1": {"8.10.1"}, "8.8.0": {"8.8.0"}, "8.5.0": {"8.5.0"}, "7.88.1": {"7.88.1"},
 	} {
-		programs := userland("sh", "ash")
+		programs := r.userland("sh", "ash")
 		delete(programs, "bash")
 		programs["entrypoint.sh"] = curlEntrypoint
 		if err := r.AddTagged(Image{
@@ -152,14 +152,14 @@ func addNginx(r *Registry) error {
 				alpine = append(alpine, t+"-alpine")
 			}
 		}
-		debian := nginxImage(version, []string{"sh", "bash"}, 72_351_744, release("debian", "Debian GNU/Linux", "12"))
+		debian := nginxImage(r, version, []string{"sh", "bash"}, 72_351_744, release("debian", "Debian GNU/Linux", "12"))
 		for _, absent := range []string{"dig", "host", "httpd", "jq", "nc", "nslookup", "ping", "ps", "vi", "wget"} { // as in the real one
 			delete(debian.Programs, absent)
 		}
 		if err := r.AddTagged(debian, "nginx", version, tags...); err != nil {
 			return err
 		}
-		small := nginxImage(version, []string{"sh", "ash"}, 20_971_520, release("alpine", "Alpine Linux", "3.22"))
+		small := nginxImage(r, version, []string{"sh", "ash"}, 20_971_520, release("alpine", "Alpine Linux", "3.22"))
 		for _, absent := range []string{"dig", "httpd", "jq"} {
 			delete(small.Programs, absent)
 		}
@@ -170,8 +170,8 @@ func addNginx(r *Registry) error {
 	return nil
 }
 
-func nginxImage(version string, shells []string, size int64, osRelease []byte) Image {
-	programs := ownAll(shellBytes, userland(shells...))
+func nginxImage(r *Registry, version string, shells []string, size int64, osRelease []byte) Image {
+	programs := ownAll(shellBytes, r.userland(shells...))
 	programs["docker-entrypoint.sh"] = nginxEntrypoint
 	programs["nginx"] = own(6*mib, nginxProgram(version))
 	return Image{

@@ -7,16 +7,28 @@ import (
 	"sort"
 	"strings"
 	"sync"
+
+	"golang.org/x/time/rate"
 )
 
 // Registry is the set of images that exist. It is safe for concurrent use.
 type Registry struct {
 	mu     sync.RWMutex
 	images map[string]map[string]*Image // by repository, then tag
+	rate   *rate.Limiter                // of the commands in all shells of all containers
 }
 
+// A Pod's endless loop shares its process with the learner's API server: all
+// loops together may have a few per cent of a core.
+const (
+	commandsPerSecond = 20_000
+	commandBurst      = 20_000
+)
+
 // NewRegistry makes an empty registry.
-func NewRegistry() *Registry { return &Registry{images: make(map[string]map[string]*Image)} }
+func NewRegistry() *Registry {
+	return &Registry{images: make(map[string]map[string]*Image), rate: rate.NewLimiter(commandsPerSecond, commandBurst)}
+}
 
 // Add makes an image known under its Name, which is normalised. An empty ID is
 // derived from the repository and the tag. Images that are there already are replaced.

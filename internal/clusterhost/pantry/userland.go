@@ -22,16 +22,16 @@ const (
 
 // userland is the small Unix of busybox and its like: a shell under each of the
 // names, and every standard command.
-func userland(shells ...string) map[string]Program {
+func (r *Registry) userland(shells ...string) map[string]Program {
 	out := make(map[string]Program)
 	for name, c := range shell.Commands() {
-		out[name] = command(c)
+		out[name] = r.command(c)
 	}
 	// Servers too, where the shell's commands are clients only; and all record types.
 	out["httpd"], out["nc"] = httpdProgram, ncProgram
 	out["nslookup"], out["dig"] = nslookupProgram, digProgram
 	for _, name := range shells {
-		out[name] = shellProgram
+		out[name] = r.shellProgram
 	}
 	return out
 }
@@ -46,10 +46,12 @@ func with(programs map[string]Program, more map[string]Program) map[string]Progr
 // command makes a program of one of the shell's commands. As the first process
 // of a container it has no handlers: SIGTERM does nothing, as with a real sleep
 // or tail, and the node kills it after the grace period. Ctrl-C ends it.
-func command(c shell.Command) Program {
+func (r *Registry) command(c shell.Command) Program {
 	return func(ctx context.Context, p *Process) int {
 		return interruptible(ctx, p, func(ctx context.Context) int {
-			return c(ctx, p.shellEnv(ctx), p.Args)
+			env := p.shellEnv(ctx)
+			env.Out = shell.PaceWriter(ctx, env.Out, r.rate)
+			return c(ctx, env, p.Args)
 		})
 	}
 }
@@ -172,9 +174,10 @@ func (p *Process) run(ctx context.Context, argv []string) int {
 }
 
 // shellProgram is sh: interactive on a terminal, else scripts by -c, file or standard input.
-func shellProgram(ctx context.Context, p *Process) int {
+func (r *Registry) shellProgram(ctx context.Context, p *Process) int {
 	sh, err := shell.New(shell.Options{
 		FS: p.FS, Net: p.shellNet(), Commands: p.shellCommands(), Dir: p.workDir(), Env: p.Env, Hostname: p.Hostname,
+		Limits: shell.Limits{Rate: r.rate},
 	})
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "%s: can't start\n", p.Args[0])
