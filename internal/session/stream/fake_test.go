@@ -157,7 +157,7 @@ func (r *rig) pass() {
 	for !r.clock.HasWaiters() {
 		r.wait() // the feed hasn't set its timer yet
 	}
-	r.clock.Step(joinWait)
+	r.clock.Step(podWait)
 }
 
 type option func(*unstructured.Unstructured)

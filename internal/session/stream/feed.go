@@ -23,7 +23,9 @@ const (
 	framesBurst     = 1500
 	maxObjects      = 5000 // objects whose state is kept for the page
 	joinWait        = 30 * time.Millisecond
-	joinQueue       = 2048
+	// A Pod's change waits longer for its entry, which always comes: who did it is what people ask.
+	podWait   = 200 * time.Millisecond
+	joinQueue = 2048
 )
 
 // Change is an object that was added, changed or removed in the cluster.

@@ -62,7 +62,11 @@ func (f *Feed) change(c Change) {
 	}
 	j := &joint{key: k, change: &c}
 	if f.audited && !c.Found {
-		j.deadline = c.at.Add(joinWait)
+		wait := joinWait
+		if c.Kind == "Pod" {
+			wait = podWait
+		}
+		j.deadline = c.at.Add(wait)
 	}
 	f.push(j)
 }

@@ -2,6 +2,7 @@
 import { get, messageOf, send } from "./api.ts";
 import { all, find, h, say, toast } from "./dom.ts";
 import type { Lab } from "./lab.ts";
+import { recall, remember } from "./remember.ts";
 import { inLang, t } from "./texts.ts";
 import type { CheckResult, ExerciseState } from "./types.ts";
 
@@ -25,6 +26,7 @@ export class ExerciseCard {
     for (const b of all<HTMLButtonElement>(".js-solve", root)) b.addEventListener("click", () => void this.solve(Number(b.dataset.solution)));
     for (const f of all<HTMLFormElement>(".js-answer", root)) f.addEventListener("submit", (e) => this.answer(e, f));
     for (const d of all<HTMLDetailsElement>("details", root)) d.addEventListener("keydown", (e) => this.escape(e, d));
+    this.recallAnswers();
     lab.on("exercises", () => this.draw());
     lab.on("session", () => this.draw());
     new IntersectionObserver(
@@ -102,6 +104,7 @@ export class ExerciseCard {
   private async reset(): Promise<void> {
     await this.work(t("exercise.resetting"), async () => {
       const ok = await this.lab.operate(`/exercises/${encodeURIComponent(this.id)}/reset`);
+      if (ok) this.recallAnswers(true);
       this.tell(ok ? t("exercise.reset.done") : "", "");
     });
   }
@@ -123,7 +126,25 @@ export class ExerciseCard {
       this.tell(t("answer.empty"), "");
       return;
     }
-    void this.call(() => send<ExerciseState>("PUT", this.path(`/answers/${encodeURIComponent(item?.dataset.check ?? "")}`), { text }));
+    const check = item?.dataset.check ?? "";
+    remember(this.answerKey(check), text, "local");
+    void this.call(() => send<ExerciseState>("PUT", this.path(`/answers/${encodeURIComponent(check)}`), { text }));
+  }
+
+  private answerKey(check: string): string {
+    return `answer.${this.lab.course}.${this.id}.${check}`;
+  }
+
+  /** Shows what was answered before, until the exercise is reset. */
+  private recallAnswers(forget = false): void {
+    for (const form of all<HTMLFormElement>(".js-answer", this.root)) {
+      const key = this.answerKey(form.closest<HTMLElement>("[data-check]")?.dataset.check ?? "");
+      if (forget) remember(key, undefined, "local");
+      const text = recall(key, "local") ?? "";
+      const field = find<HTMLInputElement>("input[type=text]", form);
+      if (field) field.value = text;
+      for (const choice of all<HTMLInputElement>("input[type=radio]", form)) choice.checked = choice.value === text;
+    }
   }
 
   private async call(f: () => Promise<ExerciseState>): Promise<ExerciseState | undefined> {
@@ -176,6 +197,8 @@ export class ExerciseCard {
     const item = find(`[data-check="${CSS.escape(c.check)}"]`, this.root);
     if (!item) return;
     const before = item.dataset.status;
+    // What later exercises change isn't a fault of one that is done.
+    if (this.state?.done && c.regressed) c = { ...c, status: "met", regressed: false, message: { "zh-TW": "", en: "" } };
     item.dataset.status = c.status;
     item.dataset.regressed = String(Boolean(c.regressed));
     say(find(".js-check-status", item), t(`check.${c.status}`));

@@ -68,7 +68,7 @@ export class RecordModel {
   }
 
   private about(f: Frame, c: Change, newest: boolean): About {
-    const key = f.object?.uid || `${f.object?.kind}/${f.object?.namespace ?? ""}/${f.object?.name}`;
+    const key = `${f.object?.kind}/${f.object?.namespace ?? ""}/${f.object?.name}`;
     let a = this.abouts.get(key);
     if (!a) this.abouts.set(key, (a = {}));
     if (c.after && (newest || !a.state)) a.state = c.after;

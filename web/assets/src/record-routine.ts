@@ -34,6 +34,8 @@ function routineEvent({ frame: f, about }: Row, audited: boolean): boolean {
   if (f.verb === "update") return true; // once more the same
   if (f.warning) return /^Error: (ErrImagePull|ImagePullBackOff)/.test(f.message ?? "");
   if (f.reason === "Killing") return Boolean(about.state?.deleting);
+  // A supervisor who begins his shift reports one by one what the kitchen's state says at a glance.
+  if (f.object.kind === "Node") return /^(Starting|RegisteredNode|NodeReady|NodeHas.*|NodeAllocatableEnforced|.*ConfigAdded|Synced)$/.test(f.reason ?? "");
   return audited && repeats.has(f.reason ?? "");
 }
 

@@ -259,7 +259,6 @@ export class RecordView {
     const missing = whole[0]?.frame.cause ?? null;
     this.side.replaceChildren(
       h("button.button.quiet.icon-only.details-close", { type: "button", "aria-label": t("close"), onclick: () => this.closeSide() }, icon("close")),
-      h("dl.facts", {}, ...details(row, this.lab.record.because(row)).map(([k, v]) => h("div", {}, h("dt", {}, k), h("dd", {}, v)))),
       h("h4", {}, t("record.chain")),
       h(
         "ol.chain",
@@ -270,6 +269,7 @@ export class RecordView {
           h("li", {}, h("button.chain-step", { type: "button", "aria-current": r === row ? "true" : undefined, onclick: () => this.jump(r.frame.n) }, h("time.figures.muted.small", {}, clockTime(r.frame.time)), h("span", {}, fullSentence(r, this.vocabulary, this.lab.record.because(r))))),
         ),
       ),
+      h("dl.facts", {}, ...details(row, this.lab.record.because(row)).map(([k, v]) => h("div", {}, h("dt", {}, k), h("dd", {}, v)))),
     );
   }
 

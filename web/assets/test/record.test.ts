@@ -102,7 +102,7 @@ function replaced(): void {
   take(frame({ type: "audit", actor: "replicaset-controller", verb: "create", object: fresh({}).ref, cause: 2 })); // 4
   take(put(fresh({ status: "Pending", node: undefined }), { verb: "add", actor: "replicaset-controller", cause: 4 }));
   take(put(old({ status: "Completed", ready: 0, deleting: true }), { actor: "kubelet/kitchen-1", cause: 2 }));
-  take(frame({ type: "audit", actor: "kubelet/kitchen-1", verb: "delete", object: old({}).ref, cause: 2 }));
+  take(frame({ type: "audit", actor: "kubelet/kitchen-1", verb: "delete", object: { ...old({}).ref, uid: "" }, cause: 2 })); // entries don't tell uids
   take(frame({ verb: "remove", actor: "kubelet/kitchen-1", object: old({}).ref, cause: 7 })); // 8
   take(frame({ type: "event", actor: "replicaset-controller", verb: "add", reason: "SuccessfulCreate", message: "Created pod: grill-6db87b5667-ncvxz", object: ref("ReplicaSet", "grill-6db87b5667"), cause: 5 }));
   take(put(team(2), { actor: "replicaset-controller", cause: 8 }));
@@ -128,10 +128,10 @@ test("the relay of a replacement reads as a story, each step with its cause", ()
   assert.deepEqual(story("en"), [
     "1 you | sent cook grill-ds4x6 home | -",
     "4 the team lead | was one short and hired cook grill-ncvxz | 1",
-    "8 the supervisor of Kitchen 1 | cook grill-ds4x6 has packed up and left | 1",
+    "8 Kitchen 1's supervisor | cook grill-ds4x6 has packed up and left | 1",
     "11 the dispatcher | sent cook grill-ncvxz to Kitchen 2 | 4",
     "14 the shift manager | whiteboard line grill: ready cooks 3 → 2 | 8",
-    "16 the supervisor of Kitchen 2 | cook grill-ncvxz is at work, ready 1/1 | 11",
+    "16 Kitchen 2's supervisor | cook grill-ncvxz is at work, ready 1/1 | 11",
     "18 the shift manager | whiteboard line grill: ready cooks 2 → 3 | 16",
   ]);
   assert.deepEqual(story("zh-TW").slice(0, 4), [
