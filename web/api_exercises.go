@@ -48,8 +48,14 @@ func (s *Server) showExercise(st lab.ExerciseState) exerciseJSON {
 			continue
 		}
 		v.HintsTotal = len(e.Hints)
-		for i := range min(st.Hints, len(e.Hints)) {
-			v.HintTexts = append(v.HintTexts, e.Hints[i].HTML)
+		open := st.Opened
+		for i := len(open); i < st.Hints; i++ {
+			open = append(open, i)
+		}
+		for _, i := range open {
+			if i < len(e.Hints) { // a lesson may have lost some since
+				v.HintTexts = append(v.HintTexts, e.Hints[i].HTML)
+			}
 		}
 		break
 	}

@@ -200,13 +200,15 @@ export class IdleWatch {
   private look(): void {
     const now = Date.now();
     const present = document.visibilityState === "visible" && now - this.lastSign < 60_000;
-    if (present && this.lab.state === "ready" && now - this.lastTouch > 45_000) {
-      this.lastTouch = now;
-      void this.lab.touch();
-    }
     const at = this.lab.session?.status.sleepsAt;
     const left = at && this.lab.state === "ready" ? Date.parse(at) - serverNow() : Infinity;
     const warn = left < 120_000;
+    // A sign of life takes a warning back at once; else one now and then is enough.
+    const often = warn && now - this.lastSign < 5_000 ? 5_000 : 45_000;
+    if (present && this.lab.state === "ready" && now - this.lastTouch > often) {
+      this.lastTouch = now;
+      void this.lab.touch();
+    }
     if (warn) say(this.text, t("idle.warning", Math.max(0, Math.ceil(left / 1000))));
     this.bar.hidden = !warn;
   }

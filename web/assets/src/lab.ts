@@ -72,8 +72,12 @@ export class Lab extends Emitter<Events> {
     await this.act(() => send("POST", this.path("/retry")));
   }
 
+  /** Tells the server that somebody is here, and learns until when the cluster stays awake. */
   async touch(): Promise<void> {
-    if (this.session) await this.act(() => send("POST", this.path("/touch")), true);
+    if (!this.session) return;
+    await this.act(() => send("POST", this.path("/touch")), true);
+    const s = await this.act(() => get<Session>(this.path("")), true);
+    if (s) this.take(s);
   }
 
   /** Runs a piece of work to its end; false when it failed (the learner has been told). */

@@ -35,6 +35,7 @@ export class RecordModel {
   private readonly abouts = new Map<string, About>();
   /** Whether writes are told: then what only repeats them is bookkeeping. */
   private audited = false;
+  private said: string | undefined;
 
   /** Adds the newest frame. */
   add(frame: Frame, change: Change): Row | undefined {
@@ -81,6 +82,9 @@ export class RecordModel {
     row.routine = isRoutine(row, this.causeOf(row), this.audited);
     // A rewritten object says more by what has changed of it than by the write.
     const write = this.causeOf(row);
+    const said = row.frame.type === "lab" ? row.frame.text?.en : undefined;
+    if (said && said === this.said) row.routine = true; // each stage of a start says so again
+    if (row.frame.type === "lab" && row.frame.verb === "state") this.said = said;
     if (write && !row.routine && isRewrite(write.frame) && sameRef(write.frame.object, row.frame.object)) write.routine = true;
   }
 
