@@ -217,11 +217,11 @@ func (p *program) open(ctx context.Context, o serveOptions, reg prometheus.Regis
 		Manager: s.manager, Store: s.store, Library: s.library, Dir: o.data,
 		ServingCA: o.authority, Program: self, Args: []string{childCommand}, Log: log, Metrics: reg,
 	})
-	if err == nil {
-		err = s.sessions.Start(ctx)
-	}
 	if err != nil {
 		return nil, errors.Join(err, s.store.Close(), s.driver.Close())
+	}
+	if err := s.sessions.Start(ctx); err != nil {
+		return nil, errors.Join(err, s.close()) // clusters may be running already
 	}
 	return s, nil
 }

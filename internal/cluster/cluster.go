@@ -34,20 +34,21 @@ type Cluster struct {
 	problem *lab.Error
 	changes chan struct{}
 
-	inst      Instance // while ready
-	stopWatch context.CancelFunc
-	op        *operation // what the driver does with it now
-	deletion  *deletion
-	next      work   // what it waits to start
-	seq       uint64 // its turn among those that wait
-	place     int    // in the queue, from 1
-	slot      bool   // it counts as running
-	pooled    bool   // no learner has it yet
-	hasData   bool   // it was ready once: waking brings it back
-	touched   time.Time
-	warned    bool
-	crashes   []time.Time // the recent ones
-	restartAt time.Time   // the wait before a restart
+	inst        Instance // while ready
+	stopWatch   context.CancelFunc
+	op          *operation // what the driver does with it now
+	deletion    *deletion
+	deleteFails int
+	next        work   // what it waits to start
+	seq         uint64 // its turn among those that wait
+	place       int    // in the queue, from 1
+	slot        bool   // it counts as running
+	pooled      bool   // no learner has it yet
+	hasData     bool   // it was ready once: waking brings it back
+	touched     time.Time
+	warned      bool
+	crashes     []time.Time // the recent ones
+	restartAt   time.Time   // the wait before a restart
 }
 
 func newID() string { return "c-" + strings.ToLower(rand.Text()[:12]) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"kubistro/internal/lab"
 )
@@ -195,6 +196,27 @@ func (m *Manager) sleep(ctx context.Context, id string) error {
 	}
 }
 
+// deleteLater tries a failed deletion again, after a while that grows.
+func (m *Manager) deleteLater(c *Cluster) {
+	wait := min(5*time.Second<<min(c.deleteFails, 10), 5*time.Minute)
+	c.deleteFails++
+	m.work.Go(func() {
+		t := m.clock.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-t.C():
+		case <-m.starts.Done(): // the next server's start clears it away
+			return
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.running && m.clusters[c.id] == c {
+			m.beginDelete(c)
+			m.changed()
+		}
+	})
+}
+
 // beginDelete ends a cluster in the background, once.
 func (m *Manager) beginDelete(c *Cluster) *deletion {
 	if c.deletion != nil {
@@ -229,6 +251,7 @@ func (m *Manager) beginDelete(c *Cluster) *deletion {
 			delete(m.clusters, c.id)
 		} else {
 			c.deletion = nil // Delete may be called again
+			m.deleteLater(c)
 		}
 		m.changed()
 	})

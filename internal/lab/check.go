@@ -36,6 +36,10 @@ type ExerciseState struct {
 	Checks   []CheckResult `json:"checks"`
 	// Hints is how many hints have been opened.
 	Hints int `json:"hints"`
+	// Opened are the places of the opened hints in the author's list, in the order of opening.
+	Opened []int `json:"opened,omitempty"`
+	// Answers is what the learner typed, by check.
+	Answers map[string]string `json:"answers,omitempty"`
 	// Solved: "show me" was used.
 	Solved bool `json:"solved,omitempty"`
 }

@@ -202,8 +202,13 @@ func (s *Service) Hint(ctx context.Context, learner lab.LearnerID, id, exercise 
 		return lab.ExerciseState{}, err
 	}
 	l.touch()
+	fits := l.progress.fittingHints(ctx, e)
 	row, err := l.progress.update(ctx, e.ID, func(x *store.Exercise) error {
-		x.Hints = min(x.Hints+1, len(e.Hints))
+		x.Opened = x.OpenHints()
+		if i, ok := nextHint(len(e.Hints), x.Opened, fits); ok {
+			x.Opened = append(x.Opened, i)
+		}
+		x.Hints = len(x.Opened)
 		return nil
 	})
 	if err != nil {

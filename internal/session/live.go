@@ -187,13 +187,30 @@ func (l *live) follow() {
 			l.disconnect()
 		case <-lost:
 			l.disconnect()
-			select {
-			case <-next:
-			case <-l.ctx.Done():
+			if !l.leaves(c, lost) {
 				return
 			}
 		case <-l.ctx.Done():
 			return
+		}
+	}
+}
+
+// leaves waits until a cluster no longer counts the lost instance as its
+// running one; false when the session closes first.
+func (l *live) leaves(c *cluster.Cluster, lost <-chan struct{}) bool {
+	for {
+		changed := c.Changes()
+		inst, ok := c.Running()
+		if !ok || inst.Lost() != lost {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-l.nudge:
+			return true
+		case <-l.ctx.Done():
+			return false
 		}
 	}
 }

@@ -266,7 +266,7 @@ func judge(e *course.Exercise, before []string, results []lab.CheckResult) (met 
 func (p *progress) state(e *course.Exercise, row store.Exercise, results []lab.CheckResult) lab.ExerciseState {
 	v := lab.ExerciseState{
 		Exercise: e.ID, Started: row.StartedIn(p.l.id), Done: !row.DoneAt.IsZero(), DoneAt: row.DoneAt,
-		Hints: row.Hints, Solved: row.Solved, Checks: results,
+		Hints: row.Hints, Opened: row.OpenHints(), Answers: row.Typed, Solved: row.Solved, Checks: results,
 	}
 	if v.Started && results != nil {
 		return v

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,7 @@ const (
 	proxyPerSecond = 100
 	proxyBurst     = 300
 	proxyAtOnce    = 100
+	proxyIdle      = 8       // connections that wait for the next request
 	proxyBody      = 8 << 20 // above what the API server takes itself (3 MiB), so that its own answer is seen
 )
 
@@ -113,7 +115,7 @@ func bearer(r *http.Request) (string, bool) {
 // forward passes one request on with the learner's own credentials.
 func (l *live) forward(inst cluster.Instance, path string) http.Handler {
 	access := inst.REST()
-	transport, err := apiTransport(inst)
+	transport, done, err := l.outside(inst)
 	if err != nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			l.log.Error("proxy", "error", err)
@@ -153,12 +155,25 @@ func (l *live) forward(inst cluster.Instance, path string) http.Handler {
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer transport.CloseIdleConnections()
+		defer done()
 		if r.Header.Get("Upgrade") == "" {
 			r.Body = http.MaxBytesReader(w, r.Body, proxyBody)
 		}
 		proxy.ServeHTTP(w, r)
 	})
+}
+
+// outside is the transport that a session's requests from outside share; before
+// the watches are connected, one that is thrown away afterwards.
+func (l *live) outside(inst cluster.Instance) (_ *http.Transport, done func(), _ error) {
+	if r := l.ready(); r != nil && r.instance == inst {
+		return r.outside, func() {}, nil
+	}
+	t, err := apiTransport(inst)
+	if err != nil {
+		return nil, nil, err
+	}
+	return t, t.CloseIdleConnections, nil
 }
 
 // unwanted headers would act as somebody else or carry the lab's own secrets.
@@ -177,7 +192,9 @@ func apiTransport(inst cluster.Instance) (*http.Transport, error) {
 	}
 	config := &tls.Config{RootCAs: roots, ServerName: access.TLSClientConfig.ServerName, NextProtos: []string{"http/1.1"}}
 	return &http.Transport{
-		DisableCompression: true,
+		DisableCompression:  true,
+		MaxIdleConnsPerHost: proxyIdle,
+		IdleConnTimeout:     time.Minute,
 		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			raw, err := inst.DialAPI(ctx)
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"time"
 
@@ -28,7 +29,8 @@ type running struct {
 	watch    *stream.Watch
 	dynamic  dynamic.Interface
 	mapper   meta.ResettableRESTMapper
-	config   *rest.Config // the lab's own, told apart by its user agent
+	config   *rest.Config    // the lab's own, told apart by its user agent
+	outside  *http.Transport // for the learner's own kubectl
 	// settled is closed when the first lists have come and the baseline is
 	// kept: before that nobody may change the cluster.
 	settled chan struct{}
@@ -82,15 +84,16 @@ func (l *live) settled(ctx context.Context) (*running, error) {
 
 // connect starts watches on a ready cluster, once.
 func (l *live) connect(c *cluster.Cluster) {
+	inst, ok := c.Running() // which wakes nothing: the cluster may just be falling asleep
+	if !ok {
+		l.disconnect()
+		return
+	}
 	if r := l.ready(); r != nil {
-		if r.cluster == c {
+		if r.cluster == c && r.instance == inst {
 			return
 		}
 		l.disconnect()
-	}
-	inst, err := c.Instance(l.ctx)
-	if err != nil {
-		return
 	}
 	r, err := l.attach(c, inst)
 	if err != nil {
@@ -122,9 +125,14 @@ func (l *live) attach(c *cluster.Cluster, inst cluster.Instance) (*running, erro
 	if err != nil {
 		return nil, err
 	}
+	outside, err := apiTransport(inst)
+	if err != nil {
+		w.Stop()
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(l.ctx)
 	r := &running{
-		cluster: c, instance: inst, watch: w, dynamic: dyn, config: cfg,
+		cluster: c, instance: inst, watch: w, dynamic: dyn, config: cfg, outside: outside,
 		mapper:  restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco)),
 		settled: make(chan struct{}), stop: cancel, done: make(chan struct{}),
 	}
@@ -176,6 +184,7 @@ func (l *live) disconnect() {
 	r.stop()
 	<-r.done
 	r.watch.Stop()
+	r.outside.CloseIdleConnections()
 	l.progress.connected()
 }
 

@@ -22,17 +22,28 @@ func markSolved(x *store.Exercise) error {
 
 // typeScript types a script line by line, each after the prompt is back.
 func typeScript(ctx context.Context, term *terminal.Terminal, script string) error {
+	// Ctrl-C ends what runs there and drops a half-typed line.
 	seen, _, _ := newest(term, 0)
+	if err := term.Input("\x03"); err != nil {
+		return noAnswer(err)
+	}
+	seen, err := untilPrompt(ctx, term, seen)
+	if err != nil {
+		return err
+	}
 	for line := range strings.SplitSeq(strings.TrimRight(script, "\n"), "\n") {
 		if err := term.Input(line + "\r"); err != nil {
-			return lab.Fail(lab.CodeUnavailable, "終端機沒有回應，請再試一次。", "The terminal doesn't answer. Try again.").Because(err)
+			return noAnswer(err)
 		}
-		var err error
 		if seen, err = untilPrompt(ctx, term, seen); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func noAnswer(err error) error {
+	return lab.Fail(lab.CodeUnavailable, "終端機沒有回應，請再試一次。", "The terminal doesn't answer. Try again.").Because(err)
 }
 
 // newest returns the number of the newest block, the last line on the screen

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"kubistro/internal/lab"
@@ -24,6 +25,7 @@ type Exercise struct {
 	StartEvent uint64
 	DoneAt     time.Time         // zero until all checks were met at once; never goes back
 	Hints      int               // how many have been opened
+	Opened     []int             // which, in that order; empty in rows of old: the first ones
 	Solved     bool              // "show me" was used
 	Met        []string          // checks that were met at the last look or earlier, for regressions
 	Typed      map[string]string // what the learner typed, by check
@@ -34,14 +36,25 @@ func (e Exercise) StartedIn(session string) bool {
 	return session != "" && e.Session == session && !e.StartedAt.IsZero()
 }
 
-const exerciseColumns = `learner, course, exercise, session, started_at, start_event, done_at, hints, solved, met, typed`
+// OpenHints lists which hints have been opened, in that order.
+func (e Exercise) OpenHints() []int {
+	out := slices.Clone(e.Opened)
+	for i := 0; len(out) < e.Hints; i++ {
+		if !slices.Contains(out, i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+const exerciseColumns = `learner, course, exercise, session, started_at, start_event, done_at, hints, solved, met, typed, opened`
 
 func scanExercise(r row) (Exercise, error) {
 	var e Exercise
 	var started, done int64
-	var met, typed string
+	var met, typed, opened string
 	if err := r.Scan(&e.Learner, &e.Course, &e.Exercise, &e.Session, &started, &e.StartEvent, &done,
-		&e.Hints, &e.Solved, &met, &typed); err != nil {
+		&e.Hints, &e.Solved, &met, &typed, &opened); err != nil {
 		return Exercise{}, err
 	}
 	e.StartedAt, e.DoneAt = fromNanos(started), fromNanos(done)
@@ -50,6 +63,9 @@ func scanExercise(r row) (Exercise, error) {
 	}
 	if err := json.Unmarshal([]byte(typed), &e.Typed); err != nil {
 		return Exercise{}, fmt.Errorf("typed answers of %s: %w", e.Exercise, err)
+	}
+	if err := json.Unmarshal([]byte(opened), &e.Opened); err != nil {
+		return Exercise{}, fmt.Errorf("opened hints of %s: %w", e.Exercise, err)
 	}
 	return e, nil
 }
@@ -109,14 +125,18 @@ func putExercise(ctx context.Context, tx *sql.Tx, e Exercise) error {
 	if err != nil {
 		return fmt.Errorf("encode typed answers: %w", err)
 	}
+	opened, err := json.Marshal(e.Opened)
+	if err != nil {
+		return fmt.Errorf("encode opened hints: %w", err)
+	}
 	_, err = tx.ExecContext(ctx,
-		`INSERT INTO exercises (`+exerciseColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		`INSERT INTO exercises (`+exerciseColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		 ON CONFLICT (learner, course, exercise) DO UPDATE SET
 		   session = excluded.session, started_at = excluded.started_at, start_event = excluded.start_event,
 		   done_at = excluded.done_at, hints = excluded.hints, solved = excluded.solved,
-		   met = excluded.met, typed = excluded.typed`,
+		   met = excluded.met, typed = excluded.typed, opened = excluded.opened`,
 		e.Learner, e.Course, e.Exercise, e.Session, nanos(e.StartedAt), int64(e.StartEvent), nanos(e.DoneAt),
-		e.Hints, e.Solved, string(met), string(typed))
+		e.Hints, e.Solved, string(met), string(typed), string(opened))
 	switch {
 	case isForeignKey(err):
 		return noLearner()

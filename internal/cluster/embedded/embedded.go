@@ -43,6 +43,9 @@ type Options struct {
 	Orphan time.Duration
 	// StartTimeout is how long a start may take; 0 means 2 minutes.
 	StartTimeout time.Duration
+	// Beat is how often a running cluster is asked whether it still answers, and how
+	// long it may take; one that misses several beats is killed, which its Lost tells. 0 means 5 seconds.
+	Beat time.Duration
 	// Cgroup is a cgroup v2 folder with the controllers cpu, memory and pids enabled
 	// for its children, in which each cluster gets one. Empty: the own one, if that
 	// is so prepared; without any, rlimits and GOMEMLIMIT have to do.
@@ -82,6 +85,9 @@ func New(o Options) (*Driver, error) {
 	}
 	if o.StartTimeout <= 0 {
 		o.StartTimeout = 2 * time.Minute
+	}
+	if o.Beat <= 0 {
+		o.Beat = 5 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -21,6 +21,9 @@ import (
 // noEntry is a number that no audit entry reaches.
 const noEntry = 1 << 62
 
+// beatsMissed is how many questions in a row a host may leave unanswered.
+const beatsMissed = 3
+
 // logEvery is how often the size of a cluster's log is looked at.
 const logEvery = 30 * time.Second
 
@@ -58,6 +61,7 @@ func (d *Driver) instance(ctx context.Context, id string, h *host, client *contr
 	d.mu.Unlock()
 	d.work.Go(in.watch)
 	d.work.Go(func() { in.boundLog(d) })
+	d.work.Go(func() { in.beat(d) })
 	return in, nil
 }
 
@@ -96,6 +100,32 @@ func (in *instance) watch() {
 		case <-in.host.exited:
 		case <-in.ctx.Done():
 		}
+	}
+}
+
+// beat kills a host that lives and doesn't answer any more.
+func (in *instance) beat(d *Driver) {
+	t := time.NewTicker(d.opt.Beat)
+	defer t.Stop()
+	for missed := 0; missed < beatsMissed; {
+		select {
+		case <-t.C:
+		case <-in.ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(in.ctx, d.opt.Beat)
+		_, err := in.client.Status(ctx)
+		cancel()
+		if missed++; err == nil {
+			missed = 0
+		}
+	}
+	if in.ctx.Err() != nil {
+		return
+	}
+	d.log.Warn("cluster host doesn't answer and is killed", "cluster", in.id)
+	if err := killHosts(in.dir); err != nil {
+		d.log.Error("cluster host doesn't end", "cluster", in.id, "err", err)
 	}
 }
 
