@@ -105,6 +105,31 @@ func TestClusterOutlivesAKilledServer(t *testing.T) {
 	}
 }
 
+func TestHungHostIsEnded(t *testing.T) {
+	o := options(t)
+	o.Beat = time.Second
+	d := newDriver(t, o)
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	inst, err := d.Create(ctx, "hung", lab.ClusterSpec{Kitchens: lab.DefaultClusterSpec().Kitchens[:1]}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range hosts(t, filepath.Join(o.Dir, "clusters", "hung")+"\x00") {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-inst.Lost():
+	case <-ctx.Done():
+		t.Fatal("nobody noticed")
+	}
+	if err := d.Delete(t.Context(), "hung"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestHostEndsWithoutAServer(t *testing.T) {
 	o := options(t)
 	o.Orphan = 2 * time.Second
