@@ -58,7 +58,7 @@ func versionCommand() *cobra.Command {
 
 func runCommand(failed *error, stderr io.Writer) *cobra.Command {
 	s := settings{}
-	memory, quota := "512Mi", "128Mi"
+	memory, quota := "512Mi", "64Mi" // an object is there some three times in memory: with more, the collector never rests
 	c := &cobra.Command{
 		Use: "run --dir DIR", Short: "Runs the cluster in a folder until SIGTERM", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

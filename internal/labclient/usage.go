@@ -39,6 +39,26 @@ func (s *Server) Idle(ctx context.Context, d time.Duration) (Usage, error) {
 	return u, nil
 }
 
+// Largest are the resident bytes of the largest cluster host and of the largest
+// terminal of the server.
+func (s *Server) Largest() (host, terminal int64) {
+	for _, pid := range s.hosts() {
+		host = max(host, pss(pid))
+	}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, f := range files {
+		text, _ := os.ReadFile(f)
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(s.cmd.Process.Pid) {
+			pid := filepath.Base(filepath.Dir(f))
+			if line, _ := os.ReadFile("/proc/" + pid + "/cmdline"); strings.Contains(string(line), "terminal-child") {
+				terminal = max(terminal, pss(pid))
+			}
+		}
+	}
+	return host, terminal
+}
+
 // hosts finds the processes whose command line names the server's data folder.
 func (s *Server) hosts() []string {
 	var pids []string

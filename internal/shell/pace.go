@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	paceEvery  = 64      // commands between two looks at the limiter
-	paceOutput = 4 << 10 // bytes of output that count as one command
+	paceEvery  = 64 // commands between two looks at the limiter
+	paceOutput = 64 // bytes of output that count as one command: "yes" must not fill logs faster than loops of echo
 )
 
 // pace counts n commands and waits when there are too many. It fails when ctx is done.

@@ -26,6 +26,7 @@ type class struct {
 	mallory, ann      *labclient.Learner
 	malloryID, annID  string
 	annShell          *labclient.Terminal
+	own               http.Client
 	kubeURL, kubeAuth string // Mallory's way past the terminal: an own client with the kubeconfig's token
 }
 
@@ -41,7 +42,7 @@ func openClass(t *testing.T) *class {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Stop)
-	c := &class{server: s, mallory: s.Learner(), ann: s.Learner()}
+	c := &class{server: s, own: http.Client{Timeout: 45 * time.Second}, mallory: s.Learner(), ann: s.Learner()}
 	c.malloryID, c.annID = ready(t, c.mallory), ready(t, c.ann)
 	if c.annShell, err = c.ann.Terminal(ctx, c.annID, "main"); err != nil {
 		t.Fatal(err)
@@ -92,6 +93,18 @@ func (c *class) undisturbed(t *testing.T) {
 	}
 }
 
+// bounded looks at what the abuse took of the machine's memory.
+func (c *class) bounded(t *testing.T) {
+	t.Helper()
+	host, terminal := c.server.Largest()
+	if host == 0 || host > 1<<30 {
+		t.Errorf("a cluster host has %d MiB", host>>20)
+	}
+	if terminal == 0 || terminal > 800<<20 {
+		t.Errorf("a terminal has %d MiB", terminal>>20)
+	}
+}
+
 // shell types into a tab of Mallory's that is closed again at the end.
 func (c *class) shell(t *testing.T, tab string) *labclient.Terminal {
 	t.Helper()
@@ -110,38 +123,56 @@ func (c *class) shell(t *testing.T, tab string) *labclient.Terminal {
 
 func TestHostileLearnerIsNotFelt(t *testing.T) {
 	c := openClass(t)
-	for name, line := range map[string]string{
-		"fork bomb":        `:(){ :|:& };:`,
-		"busy loops":       `for i in 1 2 3 4 5 6 7 8; do while :; do :; done & done; wait`,
-		"memory of a word": `x=aaaaaaaa; while :; do x=$x$x; done`,
-		"endless output":   `yes kubistro`,
-		"big pipe":         `yes | sort | uniq -c`,
-		"recursion":        `f(){ f; f; }; f`,
-		"brace expansion":  `echo {1..99999999} | wc -c`,
-		"file flood":       `i=0; while :; do i=$((i+1)); yes > f$i; done`,
+	for _, abuse := range []struct{ name, line, bound string }{ // bound: how the learner is told; "" where an endless loop simply goes on
+		{"fork bomb", `:(){ :|:& };:`, "cannot fork"},
+		{"busy loops", `for i in 1 2 3 4 5 6 7 8; do while :; do :; done & done; wait`, ""},
+		{"loops without commands", `for i in 1 2 3 4; do while ((1)); do ((x++)); done & done; wait`, ""},
+		{"memory of a word", `x=aaaaaaaa; while :; do x=$x$x; done`, "variable too long"},
+		{"memory of a filter", `jq -n '"x"*1e9|length'`, "too much memory"},
+		{"endless output", `yes kubistro`, ""},
+		{"big pipe", `yes | sort | uniq -c`, "sort: "},
+		{"recursion", `f(){ f; f; }; f`, "nested too deeply"},
+		{"brace expansion", `echo {1..99999999} | wc -c`, "too many words"},
+		{"file flood", `i=0; while :; do i=$((i+1)); yes > f$i; done`, "write error"},
 	} {
-		t.Run("shell: "+name, func(t *testing.T) {
+		t.Run("shell: "+abuse.name, func(t *testing.T) {
 			term := c.shell(t, "abuse")
-			if err := term.Type(t.Context(), line+"\r"); err != nil {
+			if err := term.Type(t.Context(), abuse.line+"\r"); err != nil {
 				t.Fatal(err)
 			}
 			c.undisturbed(t)
+			if abuse.bound != "" {
+				if _, err := term.Until(t.Context(), abuse.bound, 30*time.Second); err != nil {
+					t.Errorf("nothing told the learner: %v", err)
+				}
+			}
+			c.bounded(t)
 		})
+	}
+	if _, err := c.annShell.Run(t.Context(), "kubectl get pods"); err != nil {
+		t.Fatal(err)
 	}
 
 	t.Run("pods that take all CPU, memory and log", func(t *testing.T) {
 		term := c.shell(t, "pods")
+		t.Cleanup(func() {
+			if code := c.kube(t, "DELETE", "/apis/apps/v1/namespaces/default/deployments", ""); code != http.StatusOK {
+				t.Errorf("deleting the deployments: %d", code)
+			}
+		})
 		for name, script := range map[string]string{
 			"cpu": `while :; do :; done`, "memory": `x=aaaaaaaa; while :; do x=$x$x; done`, "log": `yes`,
 		} {
-			if _, err := term.Run(t.Context(), fmt.Sprintf("kubectl create deployment hog-%s --replicas=10 --image=busybox -- sh -c %q", name, strings.ReplaceAll(script, "$", `\$`))); err != nil {
+			if _, err := term.Run(t.Context(), fmt.Sprintf("kubectl create deployment hog-%s --replicas=10 --image=busybox -- sh -c '%s'", name, script)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		c.undisturbed(t)
-		if _, err := term.Run(t.Context(), "kubectl delete deployment --all --wait=false --grace-period=1"); err != nil {
-			t.Fatal(err)
+		out, err := term.Run(t.Context(), "kubectl get deployment hog-cpu hog-log") // her own cluster still answers
+		if err != nil || !strings.Contains(out, "hog-cpu") {
+			t.Errorf("Mallory's own cluster: %s %v", out, err)
 		}
+		c.bounded(t)
 	})
 
 	t.Run("etcd filled, then freed", func(t *testing.T) {
@@ -157,12 +188,16 @@ func TestHostileLearnerIsNotFelt(t *testing.T) {
 		if code := c.kube(t, "DELETE", "/api/v1/namespaces/default/configmaps", ""); code != http.StatusOK {
 			t.Errorf("deleting while the database is full: %d", code)
 		}
+		c.bounded(t)
 	})
 
 	t.Run("events flood", func(t *testing.T) {
 		body := `{"apiVersion":"v1","kind":"Event","metadata":{"generateName":"noise-"},"involvedObject":{"kind":"Pod","namespace":"default","name":"x"},"reason":"Noise","message":"` + strings.Repeat("noise ", 100) + `","type":"Warning"}`
-		c.flood(t, "POST", "/api/v1/namespaces/default/events", body, 3000)
+		if !c.flood(t, "POST", "/api/v1/namespaces/default/events", body, 3000) {
+			t.Error("3000 Events were taken as fast as they came: where is the limit?")
+		}
 		c.undisturbed(t)
+		c.bounded(t)
 	})
 
 	t.Run("WebSockets without end", func(t *testing.T) {
@@ -225,14 +260,14 @@ func (c *class) flood(t *testing.T, method, path, body string, n int) (refused b
 }
 
 func (c *class) kube(t *testing.T, method, path, body string) int {
-	req, err := http.NewRequestWithContext(t.Context(), method, c.kubeURL+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, c.kubeURL+path, strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return 0
 	}
 	req.Header.Set("Authorization", "Bearer "+c.kubeAuth)
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := c.own.Do(req)
 	if err != nil {
 		t.Error(err)
 		return 0

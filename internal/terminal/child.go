@@ -35,7 +35,7 @@ const (
 	history    = ".shell_history"
 	maxHistory = 500
 	// An endless loop gets a few per cent of a core; no script for people notices.
-	commandsPerSecond = 20_000
+	commandsPerSecond = 50_000
 	commandBurst      = 100_000
 )
 

@@ -37,7 +37,7 @@ type Options struct {
 	Program string
 	// Memory is the limit of a cluster's memory in bytes; 0 means 512 MiB.
 	Memory int64
-	// EtcdQuota is how large a cluster's whiteboard may grow in bytes; 0 means 128 MiB.
+	// EtcdQuota is how large a cluster's whiteboard may grow in bytes; 0 means 64 MiB: an object is there some three times in memory, and a host has 512 MiB.
 	EtcdQuota int64
 	// Orphan is how long a cluster lives on without a server; 0 means 10 minutes.
 	Orphan time.Duration
@@ -78,7 +78,7 @@ func New(o Options) (*Driver, error) {
 		o.Memory = 512 << 20
 	}
 	if o.EtcdQuota <= 0 {
-		o.EtcdQuota = 128 << 20
+		o.EtcdQuota = 64 << 20
 	}
 	if o.Orphan <= 0 {
 		o.Orphan = 10 * time.Minute
