@@ -6,6 +6,8 @@ import type { Frame, ObjectState, Ref } from "./types.ts";
 /** What is known of an object by all its frames, the later ones too. */
 export interface About {
   state?: ObjectState;
+  /** The frame that state is of. */
+  n: number;
 }
 
 export interface Row {
@@ -40,7 +42,7 @@ export class RecordModel {
   /** Adds the newest frame. */
   add(frame: Frame, change: Change): Row | undefined {
     if (frame.type === "snapshot" || this.byNumber.has(frame.n)) return undefined;
-    const row = { frame, change, about: this.about(frame, change, true), routine: false };
+    const row = { frame, change, about: this.about(frame, change), routine: false };
     this.byNumber.set(frame.n, row);
     this.judge(row);
     const last = this.rows.at(-1);
@@ -59,7 +61,7 @@ export class RecordModel {
     for (const frame of frames) {
       const change = world.apply(frame) ?? {};
       if (frame.type === "snapshot" || this.byNumber.has(frame.n)) continue;
-      const row = { frame, change, about: this.about(frame, change, false), routine: false };
+      const row = { frame, change, about: this.about(frame, change), routine: false };
       this.byNumber.set(frame.n, row);
       fresh.push(row);
     }
@@ -68,12 +70,14 @@ export class RecordModel {
     return fresh.length;
   }
 
-  private about(f: Frame, c: Change, newest: boolean): About {
+  private about(f: Frame, c: Change): About {
     const key = `${f.object?.kind}/${f.object?.namespace ?? ""}/${f.object?.name}`;
     let a = this.abouts.get(key);
-    if (!a) this.abouts.set(key, (a = {}));
-    if (c.after && (newest || !a.state)) a.state = c.after;
-    if (!a.state && c.before) a.state = c.before;
+    if (!a) this.abouts.set(key, (a = { n: -1 }));
+    if (f.n > a.n && (c.after ?? c.before)) {
+      a.state = c.after ?? c.before;
+      a.n = f.n;
+    }
     return a;
   }
 

@@ -142,6 +142,18 @@ test("the relay of a replacement reads as a story, each step with its cause", ()
   ]);
 });
 
+test("after a reload the record tells the same story", () => {
+  replaced();
+  const before = record.visible(noFilter).map((r) => sentence(r, "restaurant", record.because(r)));
+  const frames = record.rows.map((r) => r.frame);
+  const other = new RecordModel();
+  other.addOlder(frames);
+  const after = other.visible(noFilter).map((r) => sentence(r, "restaurant", other.because(r)));
+  assert.ok(after.includes("sent cook grill-ncvxz to Kitchen 2"), after.join("; "));
+  assert.ok(!after.some((s) => s.startsWith("sent cook grill-ds4x6") && s !== before[0]), after.join("; "));
+  assert.equal(after.filter((s) => s.includes("grill-ds4x6 home")).length, 1, "only the learner sent him home");
+});
+
 test("a rewritten line is told once, by what changed of it", () => {
   const line = (image: string) => ({ ref: ref("Deployment", "grill"), desired: 3, ready: 3, images: [image] });
   take(put(line("grill-cook:1.4"), { verb: "add" }));
