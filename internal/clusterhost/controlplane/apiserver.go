@@ -12,6 +12,7 @@ import (
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
@@ -35,12 +36,20 @@ type apiServer struct {
 // apiServerParts are what the API server is put together from.
 type apiServerParts struct {
 	pki      *pki
-	etcdURL  string
+	etcd     *etcdMember
 	listener net.Listener
 	dialSelf func(context.Context, string, string) (net.Conn, error) // to listener
 	egress   utilnet.DialFunc
 	audit    *auditTrail
 }
+
+// apiServerGates are features that are off, for the whole process. One measures all
+// objects again and again; the client without a connection has no streams of ranges;
+// the others have a controller that hasn't seen its own last write yet fail and back
+// off, ever longer on a busy machine, where it would have gone on before 1.36.
+const apiServerGates = "SizeBasedListCostEstimate=false,EtcdRangeStream=false," +
+	"StaleControllerConsistencyDaemonSet=false,StaleControllerConsistencyHPA=false,StaleControllerConsistencyJob=false," +
+	"StaleControllerConsistencyReplicaSet=false,StaleControllerConsistencyStatefulSet=false"
 
 // apiServerFlags are the flags of the API server, as kubeadm would write them.
 func apiServerFlags(p *pki, etcdURL string) []string {
@@ -60,8 +69,8 @@ func apiServerFlags(p *pki, etcdURL string) []string {
 		"--kubelet-preferred-address-types=InternalIP",
 		"--service-cluster-ip-range=" + serviceCIDR,
 		"--allow-privileged=true",
-		"--profiling=false",                               // its pages would show the host's paths
-		"--feature-gates=SizeBasedListCostEstimate=false", // it measures all objects again and again
+		"--profiling=false", // its pages would show the host's paths
+		"--feature-gates=" + apiServerGates,
 		"--max-requests-inflight=200", "--max-mutating-requests-inflight=100",
 	}
 }
@@ -84,6 +93,12 @@ func startAPIServer(ctx context.Context, parts apiServerParts, prepare func(*api
 	if err != nil {
 		return nil, fmt.Errorf("API server: %w", err)
 	}
+	builtIn, ok := chain.GenericAPIServer.NextDelegate().(*genericapiserver.GenericAPIServer)
+	if !ok {
+		return nil, fmt.Errorf("API server: the aggregation layer delegates to a %T", chain.GenericAPIServer.NextDelegate())
+	}
+	generic := completed.KubeAPIs.ControlPlane.Generic
+	installOpenAPI(builtIn, generic.OpenAPIConfig, generic.OpenAPIV3Config)
 	prepared, err := chain.PrepareRun()
 	if err != nil {
 		return nil, fmt.Errorf("API server: %w", err)
@@ -145,7 +160,7 @@ func apiServerConfig(ctx context.Context, parts apiServerParts) (*app.Config, *r
 	for _, f := range named.FlagSets {
 		fs.AddFlagSet(f)
 	}
-	if err := fs.Parse(apiServerFlags(parts.pki, parts.etcdURL)); err != nil {
+	if err := fs.Parse(apiServerFlags(parts.pki, parts.etcd.url)); err != nil {
 		return nil, nil, err
 	}
 	o.SecureServing.Listener = parts.listener
@@ -181,6 +196,8 @@ func apiServerConfig(ctx context.Context, parts apiServerParts) (*app.Config, *r
 	if err != nil {
 		return nil, nil, err
 	}
+	// The other layers have copies of this configuration by now, and keep their own documents.
+	cp.Generic.SkipOpenAPIInstallation = true
 	return &app.Config{Options: opts, Aggregator: agg, KubeAPIs: kube, ApiExtensions: crds}, g.config.LoopbackClientConfig, nil
 }
 

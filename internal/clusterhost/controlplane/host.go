@@ -46,6 +46,9 @@ type Host struct {
 	manager   *controllerManager
 	scheduler *schedulerProcess
 
+	roles     sync.Mutex
+	rolesMade bool
+
 	mu     sync.Mutex
 	access *controlapi.Access
 	nodes  *nodes
@@ -142,6 +145,11 @@ func (h *Host) start(ctx context.Context) error {
 	if err = errors.Join(err, <-elected); err != nil {
 		return err
 	}
+	if first { // later the roles are there; see startParts
+		if err := h.defaultRoles(ctx); err != nil {
+			return err
+		}
+	}
 	if err := h.startParts(ctx, transport); err != nil {
 		return err
 	}
@@ -190,7 +198,7 @@ func (h *Host) startAPIServer(ctx context.Context) (*http.Transport, error) {
 	running, stop := context.WithCancel(context.Background())
 	h.stopAPI = stop
 	h.api, err = startAPIServer(running, apiServerParts{
-		pki: h.pki, etcdURL: h.etcd.url, listener: h.listener, dialSelf: dial,
+		pki: h.pki, etcd: h.etcd, listener: h.listener, dialSelf: dial,
 		egress: byAddressOnly(h.office.DialContext), audit: h.trail,
 	}, func(a *apiServer) {
 		h.net.SetServices(vnet.NewServiceTable(a.informers))
@@ -211,6 +219,19 @@ func (h *Host) startAPIServer(ctx context.Context) (*http.Transport, error) {
 	h.mu.Unlock()
 	h.stages.end(controlapi.StageAPIServer)
 	return transport, nil
+}
+
+// defaultRoles makes the roles that all parts need to work. It does nothing more when
+// it is called again.
+func (h *Host) defaultRoles(ctx context.Context) error {
+	h.roles.Lock()
+	defer h.roles.Unlock()
+	if h.rolesMade {
+		return nil
+	}
+	err := retry(ctx, func() error { return ensureRBAC(ctx, h.api.loopback) })
+	h.rolesMade = err == nil
+	return err
 }
 
 // startParts starts the controllers, the scheduler and the nodes side by side. When
@@ -246,6 +267,7 @@ func (h *Host) startParts(ctx context.Context, transport *http.Transport) error 
 			return labelOffice(running, h.api.loopback)
 		}},
 		{"", func() error { return h.installAddons(running) }},
+		{"", func() error { return h.defaultRoles(running) }},
 	}
 	errs := make(chan error, len(parts))
 	for _, p := range parts {
