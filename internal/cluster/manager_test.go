@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -360,4 +361,18 @@ func TestCloseGivesUpWithItsContext(t *testing.T) {
 	if got := f.driver.Running(); !cmp.Equal(got, []string{c.ID()}) {
 		t.Errorf("running = %v, want it left as it was", got)
 	}
+}
+
+func TestFailedDeletionIsTriedAgain(t *testing.T) {
+	f := newFixture(t, most(1))
+	c := f.ready()
+	f.failWith(clustertest.CallDelete, errors.New("boom"))
+	if err := f.m.Delete(t.Context(), c.ID()); err == nil {
+		t.Fatal("the failure isn't told")
+	}
+	f.failWith(clustertest.CallDelete, nil)
+	f.eventually("it is deleted after all", func() bool {
+		f.clock.Step(5 * time.Second)
+		return !slices.Contains(f.driver.Kept(), c.ID())
+	})
 }
