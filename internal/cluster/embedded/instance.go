@@ -22,7 +22,7 @@ import (
 const noEntry = 1 << 62
 
 // beatsMissed is how many questions in a row a host may leave unanswered.
-const beatsMissed = 3
+const beatsMissed = 6
 
 // logEvery is how often the size of a cluster's log is looked at.
 const logEvery = 30 * time.Second
