@@ -69,9 +69,13 @@ func (p *program) tell(findings []finding) {
 	t.Flush()
 }
 
+// learnersPerCPU leaves half of each processor to work that is asked for: an idle
+// cluster takes about 5 % of one (docs/benchmarks.md).
+const learnersPerCPU = 10
+
 func examine(clusterhost, data string) []finding {
 	out := []finding{{Name: "system", Value: runtime.GOOS + "/" + runtime.GOARCH + " " + kernel()}, hostProgram(clusterhost), folder(data), confinement(), cgroups()}
-	cpu := finding{Name: "processors", Value: strconv.Itoa(runtime.NumCPU())}
+	cpu := finding{Name: "processors", Value: fmt.Sprintf("%d: %d learners at once", runtime.NumCPU(), runtime.NumCPU()*learnersPerCPU)}
 	if runtime.NumCPU() < 2 {
 		cpu.Problem = "clusters start slowly on one processor"
 	}
