@@ -19,7 +19,7 @@ import (
 const (
 	pause   = 100 * time.Millisecond // between two rounds
 	tooMany = 1500                   // objects to remove; a fresh cluster is faster
-	rounds  = 14                     // then what is left won't go; about 5 s where the machine isn't overloaded
+	rounds  = 25                     // then what is left won't go; about 5 s where the machine isn't overloaded
 )
 
 // hooks are what can refuse or divert every other request; they go first.
@@ -130,7 +130,7 @@ func (c *client) round(ctx context.Context, baseline map[id]original) ([]id, err
 		return nil, &hopelessError{fmt.Sprintf("%d objects are too many to remove one by one", len(extra)+len(pods))}
 	}
 	left = append(append(left, extra...), pods...)
-	err = errors.Join(c.removeAll(ctx, extra), c.removeAll(ctx, pods))
+	err = errors.Join(c.removeAll(ctx, extra), c.removeAll(ctx, pods), c.finalizeEmpty(ctx, extra, all))
 	names := make([]id, 0, len(left))
 	for _, i := range left {
 		names = append(names, i.id)
