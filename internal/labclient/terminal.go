@@ -3,6 +3,7 @@ package labclient
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 // Terminal is a connected terminal tab. Not for concurrent use.
 type Terminal struct {
 	ws    *websocket.Conn
+	nonce string // tells the markers of this connection from those in the tab's scrollback
 	count int
 }
 
@@ -22,7 +24,7 @@ func (l *Learner) Terminal(ctx context.Context, id, tab string) (*Terminal, erro
 	if err != nil {
 		return nil, err
 	}
-	return &Terminal{ws: ws}, nil
+	return &Terminal{ws: ws, nonce: strconv.FormatInt(time.Now().UnixNano(), 36)}, nil
 }
 
 // Close drops the connection; the tab and what runs in it stay.
@@ -38,10 +40,10 @@ func (t *Terminal) Type(ctx context.Context, keys string) error {
 func (t *Terminal) Run(ctx context.Context, line string) (string, error) {
 	t.count++
 	// The marker that is printed differs from the one that is echoed.
-	if err := t.Type(ctx, fmt.Sprintf("%s; echo done-$((%d+0))-\r", line, t.count)); err != nil {
+	if err := t.Type(ctx, fmt.Sprintf("%s; echo done-$((%d+0))-%s\r", line, t.count, t.nonce)); err != nil {
 		return "", err
 	}
-	return t.Until(ctx, fmt.Sprintf("done-%d-", t.count), 30*time.Second)
+	return t.Until(ctx, fmt.Sprintf("done-%d-%s", t.count, t.nonce), 30*time.Second)
 }
 
 // Until reads output until it holds marker and acknowledges each block.
