@@ -32,7 +32,7 @@ func openLab(t *testing.T) *liveLab {
 	t.Helper()
 	program := os.Getenv("KUBISTRO_LABSERVER")
 	if program == "" {
-		t.Skip("KUBISTRO_LABSERVER names no labserver; make test sets it")
+		t.Fatal("KUBISTRO_LABSERVER names no labserver: run the tests with make test")
 	}
 	s, err := labclient.Start(t.Context(), program, "--warm", "0")
 	if err != nil {

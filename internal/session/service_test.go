@@ -73,7 +73,7 @@ func serve(t *testing.T, dir string) *server {
 	t.Helper()
 	program := os.Getenv("KUBISTRO_CLUSTERHOST")
 	if program == "" {
-		t.Skip("KUBISTRO_CLUSTERHOST names no clusterhost; make test sets it")
+		t.Fatal("KUBISTRO_CLUSTERHOST names no clusterhost: run the tests with make test")
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	driver, err := embedded.New(embedded.Options{Dir: dir, Program: program, Log: log})

@@ -27,7 +27,7 @@ func start(t *testing.T) cluster.Instance {
 	t.Helper()
 	program := os.Getenv("KUBISTRO_CLUSTERHOST")
 	if program == "" {
-		t.Skip("KUBISTRO_CLUSTERHOST names no clusterhost; make test sets it")
+		t.Fatal("KUBISTRO_CLUSTERHOST names no clusterhost: run the tests with make test")
 	}
 	driver, err := embedded.New(embedded.Options{Dir: t.TempDir(), Program: program})
 	if err != nil {
