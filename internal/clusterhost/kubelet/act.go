@@ -145,6 +145,23 @@ func (w *worker) act(ctx context.Context) {
 			}
 		}
 	}
+	w.completing = w.completing || w.over()
+}
+
+// over says that no regular container runs or will run again: sidecars don't keep
+// a Pod alive (computePodActions: nothing to keep, nothing to start, so KillPod).
+func (w *worker) over() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.slots {
+		if s.kind != kindRegular {
+			continue
+		}
+		if s.cur == nil || s.rerun || s.cur.state.Phase != containerExited || shouldRestart(w.pod, s.spec, s.cur.state.ExitCode) {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *worker) busy() bool {
