@@ -12,48 +12,37 @@ func megabytes(bytes int64) string   { return fmt.Sprintf("%.0f MB", float64(byt
 func ofACore(percent float64) string { return fmt.Sprintf("%.1f %% of a core", percent) }
 
 func coldStarts(ctx context.Context, o options) ([]figure, error) {
-	s, err := labclient.Start(ctx, o.labserver, "--warm", "0", "--idle", "24h")
+	took, err := openings(ctx, o, "0", func(*labclient.Server) error { return nil })
 	if err != nil {
 		return nil, err
-	}
-	defer s.Stop()
-	var took []time.Duration
-	for range o.runs {
-		l := s.Learner()
-		t := time.Now()
-		id, err := l.Open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if err := l.WaitReady(ctx, id); err != nil {
-			return nil, err
-		}
-		took = append(took, time.Since(t))
-		if err := l.End(ctx, id); err != nil {
-			return nil, err
-		}
 	}
 	return []figure{{"cold start: asked for until ready", spread(took), "4 s"}}, nil
 }
 
 func poolClaims(ctx context.Context, o options) ([]figure, error) {
-	s, err := labclient.Start(ctx, o.labserver, "--warm", "1", "--idle", "24h")
+	took, err := openings(ctx, o, "1", func(s *labclient.Server) error { return s.WaitPool(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	return []figure{{"claim from the warm pool until ready", spread(took), "0.5 s"}}, nil
+}
+
+// openings opens sessions one after the other on a server with a pool of that
+// size and times each until it is ready; prepare runs before each.
+func openings(ctx context.Context, o options, warm string, prepare func(*labclient.Server) error) ([]time.Duration, error) {
+	s, err := labclient.Start(ctx, o.labserver, "--warm", warm, "--idle", "24h")
 	if err != nil {
 		return nil, err
 	}
 	defer s.Stop()
 	var took []time.Duration
 	for range o.runs {
-		if err := s.WaitPool(ctx); err != nil {
+		if err := prepare(s); err != nil {
 			return nil, err
 		}
-		l := s.Learner()
 		t := time.Now()
-		id, err := l.Open(ctx)
+		l, id, err := ready(ctx, s)
 		if err != nil {
-			return nil, err
-		}
-		if err := l.WaitReady(ctx, id); err != nil {
 			return nil, err
 		}
 		took = append(took, time.Since(t))
@@ -61,7 +50,17 @@ func poolClaims(ctx context.Context, o options) ([]figure, error) {
 			return nil, err
 		}
 	}
-	return []figure{{"claim from the warm pool until ready", spread(took), "0.5 s"}}, nil
+	return took, nil
+}
+
+// ready opens a session of a new learner and waits until its cluster is ready.
+func ready(ctx context.Context, s *labclient.Server) (*labclient.Learner, string, error) {
+	l := s.Learner()
+	id, err := l.Open(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	return l, id, l.WaitReady(ctx, id)
 }
 
 func wakes(ctx context.Context, o options) ([]figure, error) {
@@ -70,12 +69,8 @@ func wakes(ctx context.Context, o options) ([]figure, error) {
 		return nil, err
 	}
 	defer s.Stop()
-	l := s.Learner()
-	id, err := l.Open(ctx)
+	l, id, err := ready(ctx, s)
 	if err != nil {
-		return nil, err
-	}
-	if err := l.WaitReady(ctx, id); err != nil {
 		return nil, err
 	}
 	var took []time.Duration
@@ -101,12 +96,8 @@ func oneCluster(ctx context.Context, o options) ([]figure, error) {
 		return nil, err
 	}
 	defer s.Stop()
-	l := s.Learner()
-	id, err := l.Open(ctx)
+	l, id, err := ready(ctx, s)
 	if err != nil {
-		return nil, err
-	}
-	if err := l.WaitReady(ctx, id); err != nil {
 		return nil, err
 	}
 	idle, err := s.Idle(ctx, o.settle)
@@ -138,13 +129,7 @@ func manyClusters(ctx context.Context, o options) ([]figure, error) {
 	defer s.Stop()
 	t := time.Now()
 	for range o.clusters {
-		l := s.Learner()
-		id, err := l.Open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = l.End(context.WithoutCancel(ctx), id) }()
-		if err := l.WaitReady(ctx, id); err != nil {
+		if _, _, err := ready(ctx, s); err != nil {
 			return nil, err
 		}
 	}
