@@ -68,7 +68,8 @@ test: build chromium ## all tests: Go, TypeScript, browser
 	@npm run --silent check --prefix $(ASSETS)
 	@npm run --silent test --prefix $(ASSETS) -- --test-reporter=tap > bin/typescript.tap || { cat bin/typescript.tap; exit 1; }
 	@$(call say,testing Go: units$(,) real control planes$(,) headless Chromium)
-	@go test -json -vet=off -count=1 -timeout 25m ./... | go run ./hack/testreport -tap bin/typescript.tap
+	@# One package at a time: several measure what a learner feels, and share two cores with a browser.
+	@go test -json -vet=off -count=1 -p 1 -timeout 25m ./... | go run ./hack/testreport -tap bin/typescript.tap
 
 .PHONY: chromium
 chromium:

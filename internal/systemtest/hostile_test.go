@@ -80,7 +80,7 @@ func (c *class) undisturbed(t *testing.T) {
 			t.Logf("Ann's command: %v", err)
 			slow = append(slow, took)
 			shell.Close()
-			if shell, err = c.ann.Terminal(t.Context(), c.annID, "main"); err != nil {
+			if shell, err = c.ann.Terminal(t.Context(), c.annID, "again"); err != nil {
 				t.Fatal(err)
 			}
 			continue
