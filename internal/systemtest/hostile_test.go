@@ -176,22 +176,6 @@ func TestHostileLearnerIsNotFelt(t *testing.T) {
 		c.bounded(t)
 	})
 
-	t.Run("etcd filled, then freed", func(t *testing.T) {
-		body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"fat-"},"data":{"x":"` + strings.Repeat("0123456789", 90_000) + `"}}`
-		full := c.flood(t, "POST", "/api/v1/namespaces/default/configmaps", body, 400)
-		c.undisturbed(t)
-		if !full {
-			t.Error("400 ConfigMaps of 900 kB were all taken: where is the quota?")
-		}
-		if code := c.kube(t, "GET", "/api/v1/namespaces/default/pods", ""); code != http.StatusOK {
-			t.Errorf("reading while the database is full: %d", code)
-		}
-		if code := c.kube(t, "DELETE", "/api/v1/namespaces/default/configmaps", ""); code != http.StatusOK {
-			t.Errorf("deleting while the database is full: %d", code)
-		}
-		c.bounded(t)
-	})
-
 	t.Run("events flood", func(t *testing.T) {
 		body := `{"apiVersion":"v1","kind":"Event","metadata":{"generateName":"noise-"},"involvedObject":{"kind":"Pod","namespace":"default","name":"x"},"reason":"Noise","message":"` + strings.Repeat("noise ", 100) + `","type":"Warning"}`
 		if !c.flood(t, "POST", "/api/v1/namespaces/default/events", body, 3000) {
