@@ -63,7 +63,7 @@ $(ASSETS)/dist/manifest.json: $(ASSETS)/node_modules/.package-lock.json $(ASSET_
 	@npm run --silent build --prefix $(ASSETS)
 
 .PHONY: test
-test: build chromium ## all tests: Go, TypeScript, browser
+test: build chromium ## Go, TypeScript and browser tests; all but test-system
 	@$(call say,checking and testing TypeScript)
 	@npm run --silent check --prefix $(ASSETS)
 	@npm run --silent test --prefix $(ASSETS) -- --test-reporter=tap > bin/typescript.tap || { cat bin/typescript.tap; exit 1; }

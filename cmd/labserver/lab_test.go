@@ -211,7 +211,7 @@ func testOutsideExec(t *testing.T, l *liveLab) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// SPDY closes its streams side by side and now and then drops the output of a command that ends at once.
+		// The output of a command that ends at once was lost over SPDY once, without an error; the cause isn't known.
 		var out bytes.Buffer
 		for try := 0; try < 3 && out.Len() == 0; try++ {
 			if err = e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: strings.NewReader("soup\n"), Stdout: &out}); err != nil {
