@@ -31,7 +31,8 @@ type child struct {
 	code   int   // of a script, from its exit frame
 	scored bool
 	mu     sync.Mutex
-	gone   bool // waited for: its process id may be another's by now
+	gone   bool          // waited for: its process id may be another's by now
+	ended  chan struct{} // closed when it has been waited for
 }
 
 // startChild starts a child and says hello to it.
@@ -55,7 +56,7 @@ func startChild(ctx context.Context, c Config, h hello) (*child, error) {
 		inW.Close()
 		return nil, err
 	}
-	ch := &child{stdin: inW, stdout: outR, frames: &frameWriter{w: inW}, c: c, stderr: &tailBuffer{}, code: -1}
+	ch := &child{stdin: inW, stdout: outR, frames: &frameWriter{w: inW}, c: c, stderr: &tailBuffer{}, code: -1, ended: make(chan struct{})}
 	ch.ctx, ch.cancel = context.WithCancel(ctx)
 	fail := func(err error) (*child, error) {
 		ch.cancel()
@@ -76,7 +77,7 @@ func startChild(ctx context.Context, c Config, h hello) (*child, error) {
 	cmd.WaitDelay = time.Second
 	ownGroup(cmd)
 	ch.cmd = cmd
-	err = cmd.Start()
+	err = ch.start()
 	childEnd.Close()
 	if err != nil {
 		ch.broker.close()
@@ -130,6 +131,7 @@ func (ch *child) follow(ctx context.Context, output func([]byte)) int {
 	ch.gone = true
 	ch.mu.Unlock()
 	err := ch.cmd.Wait()
+	close(ch.ended)
 	ch.wg.Wait()
 	if ch.scored {
 		return ch.code

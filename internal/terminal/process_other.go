@@ -8,3 +8,5 @@ import (
 )
 
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+func (ch *child) start() error { return ch.cmd.Start() }
