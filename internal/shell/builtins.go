@@ -22,6 +22,7 @@ func (sh *Shell) runArgs(ctx context.Context, env Env, args []string) int {
 	if len(args) == 0 {
 		return 0
 	}
+	env.buffers = new(outputs)
 	name := strings.TrimPrefix(args[0], own)
 	args = append([]string{name}, args[1:]...)
 	if strings.Contains(name, "/") {

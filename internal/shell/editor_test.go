@@ -104,6 +104,24 @@ func TestEditing(t *testing.T) {
 	})
 }
 
+func TestTypedAhead(t *testing.T) {
+	fsys := newRootFS(t)
+	for _, tt := range []struct{ name, keys, out, lines string }{
+		{"a command reads it", "cat -E\rone\rtwo\r\x04", "one$\r\ntwo$\r\n", "cat -E"},
+		{"it is edited", "cat -E\ronx\x7fe\r\x04", "one$\r\n", "cat -E"},
+		{"a command that doesn't read leaves it", "echo a\recho b\r", "b\r\n", "echo a|echo b"},
+		{"cursor keys stay", "echo a\r\x1b[A\r", "a\r\n", "echo a|echo a"},
+		{"pasted lines are commands", "\x1b[200~cat\necho x\n\x1b[201~\x04", "x\r\n", "cat|echo x"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, lines := typed(t, fsys, tt.keys)
+			if !strings.Contains(out, tt.out) || strings.Join(lines, "|") != tt.lines {
+				t.Errorf("%q, lines %q", out, lines)
+			}
+		})
+	}
+}
+
 func FuzzEditor(f *testing.F) {
 	for _, s := range []string{"echo a\r", "\x1b[A\x1b[B\r", "\x12x\x7f\r", "a\t\t\r", "\x1b[200~x\ny\x1b[201~\r", "中\x7f\x1b[D\x1b[3~", "\xe4\xb8", "\x1b[", "'\r\r'\r"} {
 		f.Add(s)

@@ -30,7 +30,7 @@ func (e Env) wrongUse(args []string, err error) int {
 func (e Env) open(name string) (io.ReadCloser, error) {
 	switch {
 	case name == "-" || name == "/dev/stdin":
-		return io.NopCloser(e.In), nil
+		return io.NopCloser(flushFirst{e.In, e.buffers}), nil
 	case name == "":
 		return nil, os.ErrNotExist
 	}
@@ -122,8 +122,36 @@ func (l *lineReader) each(f func(line []byte) error) error {
 	}
 }
 
-// output buffers what a command writes; flush before waiting for anything.
-func (e Env) output() *bufio.Writer { return bufio.NewWriterSize(e.Out, 16<<10) }
+// output buffers what a command writes. Reading standard input by open flushes
+// it; flush before waiting for anything else.
+func (e Env) output() *bufio.Writer {
+	w := bufio.NewWriterSize(e.Out, 16<<10)
+	if e.buffers != nil {
+		e.buffers.list = append(e.buffers.list, w)
+	}
+	return w
+}
+
+// outputs are the buffered outputs of one command, which one goroutine uses.
+type outputs struct{ list []*bufio.Writer }
+
+// flushFirst shows what a command has written before it waits for more input,
+// so that a pipeline behind `kubectl logs -f` or a keyboard is followed live.
+type flushFirst struct {
+	r       io.Reader
+	buffers *outputs
+}
+
+func (f flushFirst) Read(p []byte) (int, error) {
+	if f.buffers != nil {
+		for _, w := range f.buffers.list {
+			if err := w.Flush(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return f.r.Read(p)
+}
 
 // maxHeld bounds what commands that need all of their input keep of it.
 const maxHeld = 16 << 20

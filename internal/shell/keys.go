@@ -116,6 +116,8 @@ func nextKey(p []byte) (r rune, n int) {
 	return utf8.DecodeRune(p)
 }
 
+func isPasteMark(r rune) bool { return r == keyRefused || r == keyPasteNL || r == keyPasteTab }
+
 func pasteMessage(lang string) string {
 	if lang == "zh" {
 		return fmt.Sprintf("貼上的內容太長（上限 %d KB），已略過。長內容請用「檔案」分頁儲存成檔案。", maxPaste>>10)

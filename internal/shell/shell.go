@@ -79,6 +79,8 @@ type Env struct {
 	Hostname string
 	// Run runs another command line (argv) in the same environment: for xargs, env, time, watch, timeout.
 	Run func(ctx context.Context, env Env, argv []string) int
+
+	buffers *outputs
 }
 
 // Options configure a shell.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -206,6 +207,7 @@ func (t *tty) cook(p []byte, acts *[]func()) (echo, rest []byte) {
 func (t *tty) ReadContext(ctx context.Context, p []byte) (int, error) {
 	for {
 		t.mu.Lock()
+		t.takeTypedAhead()
 		if len(t.cooked) > 0 {
 			n := len(p)
 			if i := bytes.IndexByte(t.cooked, '\n'); i >= 0 && t.mode == modeCooked {
@@ -234,10 +236,33 @@ func (t *tty) ReadContext(ctx context.Context, p []byte) (int, error) {
 	}
 }
 
-// begin hands the terminal to a command.
+// takeTypedAhead gives a command that reads the keys which came before it
+// began, as a terminal's input queue does, without echo; the lines of a paste
+// are commands and stay. t.mu is held.
+func (t *tty) takeTypedAhead() {
+	if len(t.keys) == 0 || bytes.ContainsFunc(t.keys, isPasteMark) {
+		return
+	}
+	keys, cooked, line := t.keys, t.cooked, t.line
+	t.keys, t.cooked, t.line = nil, nil, nil
+	if t.mode == modeRaw {
+		t.cooked = append(keys, cooked...)
+		return
+	}
+	for len(keys) > 0 {
+		_, keys = t.cook(keys, new([]func()))
+	}
+	if len(cooked) > 0 {
+		t.cooked = slices.Concat(t.cooked, t.line, cooked)
+		t.line = nil
+	}
+	t.line = append(t.line, line...)
+}
+
+// begin hands the terminal to a command. An interrupt that was typed between
+// its line and now is meant for it.
 func (t *tty) begin(cancel, stopped func()) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.mode, t.cancel, t.stopped = modeCooked, cancel, stopped
 	if t.closed { // nobody can stop the command any more
 		time.AfterFunc(time.Second, cancel)
@@ -245,6 +270,15 @@ func (t *tty) begin(cancel, stopped func()) {
 	t.outMu.Lock()
 	t.discard = false
 	t.outMu.Unlock()
+	interrupted := len(t.keys) > 0 && t.keys[0] == 3
+	if interrupted {
+		t.keys = t.keys[1:]
+	}
+	t.mu.Unlock()
+	if interrupted {
+		t.write([]byte("^C\r\n"), true)
+		cancel()
+	}
 }
 
 // finish gives the terminal back to the editor; what the command left unread
