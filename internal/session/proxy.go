@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -142,6 +143,9 @@ func (l *live) forward(inst cluster.Instance, path string) http.Handler {
 			r.Header.Del("Set-Cookie")
 			r.Header.Set("Content-Security-Policy", "sandbox")
 			r.Header.Set("X-Content-Type-Options", "nosniff")
+			if backend, ok := r.Body.(io.ReadWriteCloser); ok && r.StatusCode == http.StatusSwitchingProtocols {
+				r.Body = &upgraded{ReadWriteCloser: backend, ended: make(chan struct{})}
+			}
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -161,6 +165,32 @@ func (l *live) forward(inst cluster.Instance, path string) http.Handler {
 		}
 		proxy.ServeHTTP(w, r)
 	})
+}
+
+// upgraded is the API server's end of an upgraded connection. The API server
+// closes it when a command has ended; a client that still sends must get the
+// output first, and httputil.ReverseProxy gives up both directions at the first
+// failed write. So a failure to write is told when everything has been read.
+type upgraded struct {
+	io.ReadWriteCloser
+	once  sync.Once
+	ended chan struct{} // closed when there is nothing more to read
+}
+
+func (u *upgraded) Read(p []byte) (int, error) {
+	n, err := u.ReadWriteCloser.Read(p)
+	if err != nil {
+		u.once.Do(func() { close(u.ended) })
+	}
+	return n, err
+}
+
+func (u *upgraded) Write(p []byte) (int, error) {
+	n, err := u.ReadWriteCloser.Write(p)
+	if err != nil {
+		<-u.ended
+	}
+	return n, err
 }
 
 // outside is the transport that a session's requests from outside share; before

@@ -26,7 +26,10 @@ func (c *conn) RemoteAddr() net.Addr { return c.remote }
 
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.in.read(b)
-	if err != nil && err != io.EOF {
+	switch {
+	case err == io.EOF:
+		c.out.tellEnd()
+	case err != nil:
 		err = c.opError("read", err)
 	}
 	return n, err

@@ -111,6 +111,37 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
+// A peer that answers and closes while this end still sends: TCP takes what is
+// sent until RST arrives, and the answer can be read.
+func TestWriteToAClosedPeerLeavesItsAnswer(t *testing.T) {
+	a, b := two(t)
+	client, server := connected(t, a, b)
+	if _, err := server.Write([]byte("answer")); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	if _, err := client.Write([]byte("late")); err != nil {
+		t.Fatalf("write before the end was read: %v", err)
+	}
+	got, err := io.ReadAll(client)
+	if err != nil || string(got) != "answer" {
+		t.Fatalf("client read %q, %v", got, err)
+	}
+	if _, err := client.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+		t.Fatalf("write after the end was read: %v, want EPIPE", err)
+	}
+
+	client, server = connected(t, a, b)
+	server.Close()
+	var err2 error
+	for sent := 0; err2 == nil && sent <= 2*maxLost; sent += 1 << 10 {
+		_, err2 = client.Write(make([]byte, 1<<10))
+	}
+	if !errors.Is(err2, syscall.EPIPE) {
+		t.Fatalf("a writer that never reads gets %v, want EPIPE in the end", err2)
+	}
+}
+
 func TestBuffersAreBoundedAndGivenBack(t *testing.T) {
 	a, b := two(t)
 	client, server := connected(t, a, b)

@@ -16,6 +16,7 @@ const (
 	smallBuffer  = 4 << 10
 	largeBuffer  = 32 << 10
 	bufferBudget = 32 << 20
+	maxLost      = 64 << 10 // bytes that a closed peer may be sent before its RST is seen
 )
 
 // budget counts the bytes of all buffers of a network.
@@ -37,6 +38,8 @@ type half struct {
 	fin     bool  // the writer sent FIN
 	wclosed bool  // the writer closed its end
 	rclosed bool  // the reader closed its end
+	lost    int   // bytes written since then
+	told    bool  // the writer has read the end of the other direction
 	rst     error // what the reader finds after the data, once not silent
 	wrst    error // the same for the writer
 	rdead   error // found at once, even in silence
@@ -101,8 +104,11 @@ func (h *half) write(b []byte) (int, error) {
 			switch {
 			case h.wrst != nil:
 				return done, h.wrst
-			case h.rclosed:
+			case h.rclosed && (h.told || h.lost >= maxLost):
 				return done, syscall.EPIPE
+			case h.rclosed: // as on a real network, where RST has yet to come
+				h.lost += len(b) - done
+				return len(b), nil
 			}
 		}
 		if done == len(b) {
@@ -200,6 +206,13 @@ func (h *half) closeRead() bool {
 	}
 	h.wake()
 	return true
+}
+
+// tellEnd says that the writer has seen the peer's FIN.
+func (h *half) tellEnd() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told = true
 }
 
 func (h *half) readClosed() bool {
