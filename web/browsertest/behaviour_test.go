@@ -79,14 +79,28 @@ func TestKeyboard(t *testing.T) {
 	b.do(`document.querySelector('.splitter-v').focus()`)
 	width := js[int](b, "document.querySelector('.js-lesson').offsetWidth")
 	b.run(chromedp.KeyEvent(kb.ArrowRight))
-	if now := js[int](b, "document.querySelector('.js-lesson').offsetWidth"); now <= width {
-		t.Errorf("the splitter doesn't move: %d, then %d", width, now)
-	}
+	b.wait("a wider lesson", fmt.Sprintf("document.querySelector('.js-lesson').offsetWidth > %d", width))
 	b.do(`document.querySelector('.cook-main').focus()`)
 	b.run(chromedp.KeyEvent(kb.Enter))
 	b.wait("the details", "document.activeElement.classList.contains('details') && document.activeElement.textContent.includes('10.244.')")
 	b.run(chromedp.KeyEvent(kb.Escape))
 	b.wait("the focus back on the cook", "document.activeElement.classList.contains('cook-main')")
+}
+
+// A button that is pressed keeps the focus, or gives it to the one that takes its place.
+func TestFocusStaysInTheExercise(t *testing.T) {
+	b, _, _ := openLab(t, "en", nil)
+	const card = "document.querySelector('#exercise-three-cooks')"
+	b.wait("the exercise", "!"+card+".querySelector('.js-start').disabled || "+card+".querySelector('.js-start').hidden")
+	b.do(card + `.scrollIntoView(); ` + card + `.querySelector('.js-start').focus()`)
+	b.run(chromedp.KeyEvent(kb.Enter))
+	b.wait("the start", card+".querySelector('.js-start').hidden")
+	b.wait("the focus on the check", "document.activeElement === "+card+".querySelector('.js-check')")
+	b.run(chromedp.KeyEvent(kb.Enter))
+	b.wait("the check's answer", card+".querySelector('.js-exercise-message').textContent !== ''")
+	if !js[bool](b, "document.activeElement === "+card+".querySelector('.js-check')") {
+		t.Error("the check takes the focus away")
+	}
 }
 
 func TestFloorFollowsTheCluster(t *testing.T) {

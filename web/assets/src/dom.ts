@@ -54,3 +54,18 @@ export function toast(text: string, kind: "info" | "good" | "bad" = "info"): voi
 export function say(e: Element | null, text: string): void {
   if (e && e.textContent !== text) e.textContent = text;
 }
+
+/** Enables or disables a control. The one that has the keyboard's focus keeps it: it is only said to be disabled. */
+export function enable(b: HTMLButtonElement, on: boolean): void {
+  const held = !on && b === document.activeElement;
+  b.disabled = !on && !held;
+  if (held) b.setAttribute("aria-disabled", "true");
+  else b.removeAttribute("aria-disabled");
+}
+
+/** Runs a change of the page and gives the focus back to the element that lost it by being moved. */
+export function keepFocus(change: () => void): void {
+  const e = document.activeElement;
+  change();
+  if (e instanceof HTMLElement && e !== document.activeElement && e.isConnected) e.focus({ preventScroll: true });
+}

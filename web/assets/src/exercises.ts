@@ -1,6 +1,6 @@
 /** One exercise's card: checks that tick live, hints, show me, reset. */
 import { get, messageOf, send } from "./api.ts";
-import { all, find, h, say, toast } from "./dom.ts";
+import { all, enable, find, h, say, toast } from "./dom.ts";
 import type { Lab } from "./lab.ts";
 import { recall, remember } from "./remember.ts";
 import { inLang, t } from "./texts.ts";
@@ -62,7 +62,8 @@ export class ExerciseCard {
   }
 
   private button(selector: string, f: () => void): void {
-    find(selector, this.root)?.addEventListener("click", f);
+    const b = find(selector, this.root);
+    b?.addEventListener("click", () => b.ariaDisabled !== "true" && f());
   }
 
   private escape(e: KeyboardEvent, d: HTMLDetailsElement): void {
@@ -170,14 +171,18 @@ export class ExerciseCard {
     const s = this.lab.exercises.get(this.id);
     this.state = s;
     const ready = this.lab.state === "ready" && !this.busy;
-    for (const b of all<HTMLButtonElement>(".js-start, .js-check, .js-hint, .js-solve, .js-reset, .js-answer button", this.root)) b.disabled = !ready;
+    const spent = s !== undefined && s.hints >= s.hintsTotal;
+    for (const b of all<HTMLButtonElement>(".js-start, .js-check, .js-hint, .js-solve, .js-reset, .js-answer button", this.root)) enable(b, ready && !(spent && b.matches(".js-hint")));
     if (!s) return;
     for (const c of s.checks) this.drawCheck(c);
     this.root.dataset.done = String(s.done);
-    const start = find(".js-start", this.root);
-    const check = find(".js-check", this.root);
+    const start = find<HTMLButtonElement>(".js-start", this.root);
+    const check = find<HTMLButtonElement>(".js-check", this.root);
+    const focused = document.activeElement;
     if (start) start.hidden = s.started || s.done;
     if (check) check.hidden = !s.started && !s.done;
+    if (start?.hidden && start === focused) handOver(check, ready);
+    if (check?.hidden && check === focused) handOver(start, ready);
     this.startAlone();
     const label = find(".js-exercise-state", this.root);
     if (label) {
@@ -229,8 +234,6 @@ export class ExerciseCard {
 
   private drawHints(s: ExerciseState): void {
     say(find(".js-hint-label", this.root), t("exercise.hint", s.hints, s.hintsTotal));
-    const b = find<HTMLButtonElement>(".js-hint", this.root);
-    if (b && s.hints >= s.hintsTotal) b.disabled = true;
     if (s.hints === this.hints) return;
     const fresh = this.hints >= 0;
     this.hints = s.hints;
@@ -245,6 +248,14 @@ export class ExerciseCard {
     );
     if (fresh) place?.lastElementChild?.scrollIntoView({ block: "nearest", behavior: "smooth" });
   }
+}
+
+/** Gives the focus to the button that took another's place. */
+function handOver(b: HTMLButtonElement | null, ready: boolean): void {
+  if (!b) return;
+  b.disabled = false;
+  if (!ready) b.setAttribute("aria-disabled", "true");
+  b.focus({ preventScroll: true });
 }
 
 /** The level's figures in the header: exercises done and questions right. */

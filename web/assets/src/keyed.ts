@@ -1,3 +1,5 @@
+import { keepFocus } from "./dom.ts";
+
 /** Keeps a list of elements equal to a list of things: same key, same element; the others enter, move and leave visibly. */
 export class Keyed<T> {
   private readonly elements = new Map<string, HTMLElement>();
@@ -10,6 +12,10 @@ export class Keyed<T> {
   ) {}
 
   show(list: T[], animate = true): void {
+    keepFocus(() => this.arrange(list, animate));
+  }
+
+  private arrange(list: T[], animate: boolean): void {
     const calm = !animate || matchMedia("(prefers-reduced-motion: reduce)").matches;
     const before = new Map<HTMLElement, DOMRect>();
     if (!calm) for (const e of this.elements.values()) before.set(e, e.getBoundingClientRect());

@@ -95,6 +95,7 @@ export class Terminals {
   }
 
   private drawBar(): void {
+    const focused = this.bar.contains(document.activeElement);
     this.bar.replaceChildren(
       ...[...this.tabs.keys()].map((name, i) =>
         h(
@@ -109,6 +110,7 @@ export class Terminals {
         ),
       ),
     );
+    if (focused) this.bar.querySelector<HTMLElement>("[aria-selected=true]")?.focus();
   }
 
   private toggleReader(): void {
