@@ -17,16 +17,17 @@ type sedMachine struct {
 	quiet bool
 	out   *bufio.Writer
 
-	input   []*lineReader
-	next    []byte // look-ahead for $
-	hasNext bool
-	n       int
-	space   string
-	hold    string
-	append  []string
-	exit    int
-	done    bool
-	steps   int
+	input  []*lineReader
+	next   []byte // the line after the current one, once it was asked for
+	ahead  bool   // next holds it
+	failed error  // why it could not be read
+	n      int
+	space  string
+	hold   string
+	append []string
+	exit   int
+	done   bool
+	steps  int
 }
 
 var errSedQuit = errors.New("quit")
@@ -45,8 +46,7 @@ func (m *sedMachine) files(args, names []string) int {
 		defer r.Close()
 		m.input = append(m.input, newLines(m.ctx, r))
 	}
-	m.advance()
-	for m.hasNext && !m.done {
+	for !m.done && m.more() {
 		err := m.read()
 		if err == nil {
 			err = m.cycle()
@@ -60,34 +60,35 @@ func (m *sedMachine) files(args, names []string) int {
 			}
 			return m.env.fail(args, "%s", errText(err))
 		}
-		if len(m.input) > 0 && m.input[0].br.Buffered() == 0 {
-			m.out.Flush()
-		}
+	}
+	if m.failed != nil {
+		return m.env.fail(args, "%s", errText(m.failed))
 	}
 	return code
 }
 
-// advance reads the look-ahead line.
-func (m *sedMachine) advance() error {
-	m.hasNext = false
-	for len(m.input) > 0 {
+// more reports whether there is another line; it reads ahead only when asked, so
+// that lines from a keyboard are answered one by one.
+func (m *sedMachine) more() bool {
+	for !m.ahead && m.failed == nil && len(m.input) > 0 {
 		line, _, err := m.input[0].next()
-		if err == nil {
-			m.next, m.hasNext = append(m.next[:0], line...), true
-			return nil
+		switch {
+		case err == nil:
+			m.next, m.ahead = append(m.next[:0], line...), true
+		case errors.Is(err, io.EOF):
+			m.input = m.input[1:]
+		default:
+			m.failed = err
 		}
-		if !errors.Is(err, io.EOF) {
-			return err
-		}
-		m.input = m.input[1:]
 	}
-	return nil
+	return m.ahead
 }
 
+// read makes the next line the current one; more has to be true.
 func (m *sedMachine) read() error {
-	m.space = string(m.next)
+	m.space, m.ahead = string(m.next), false
 	m.n++
-	return m.advance()
+	return m.ctx.Err()
 }
 
 func (m *sedMachine) print(s string) error {
@@ -120,7 +121,7 @@ func (m *sedMachine) matches(a sedAddress) bool {
 	case "line":
 		return m.n == a.n
 	case "last":
-		return !m.hasNext
+		return !m.more()
 	case "re":
 		return a.re.MatchString(m.space)
 	case "step":
@@ -159,7 +160,7 @@ func (m *sedMachine) selects(c *sedCommand) bool {
 		c.endLine = m.n + c.b.n
 		c.active = c.b.n > 0
 	case "last":
-		c.active = m.hasNext
+		c.active = m.more()
 	default:
 		c.active = true
 	}
@@ -212,7 +213,7 @@ restart:
 		case 'l':
 			m.print(strings.Trim(fmt.Sprintf("%q", m.space), `"`) + "$")
 		case 'n':
-			if !m.hasNext {
+			if !m.more() {
 				m.done = true
 				return m.finish()
 			}
@@ -223,7 +224,7 @@ restart:
 				return err
 			}
 		case 'N':
-			if !m.hasNext {
+			if !m.more() {
 				m.done = true
 				return m.finish()
 			}
