@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ const (
 	curlEmpty      = 52
 	curlRecv       = 56
 	curlBadCert    = 60
+	curlBadCAFile  = 77
 	curlScheme     = 1
 )
 
@@ -37,6 +39,7 @@ type curlOptions struct {
 	method, output, writeOut, user, agent, cookie string
 	headers                                       []string
 	data                                          []string
+	caCert                                        string
 	get, silent, showError, include, head         bool
 	verbose, fail, location, insecure, remoteName bool
 	max, connect                                  time.Duration
@@ -49,7 +52,7 @@ func curl(ctx context.Context, env Env, args []string) int {
 		"output:": "o", "remote-name": "O", "silent": "s", "show-error": "S", "include": "i", "head": "I", "verbose": "v", "write-out:": "w", "header:": "H",
 		"data:": "d", "data-raw:": "R", "data-ascii:": "d", "data-binary:": "B", "data-urlencode:": "U", "json:": "J", "request:": "X", "location": "L", "insecure": "k",
 		"max-time:": "m", "connect-timeout:": "C", "fail": "f", "fail-with-body": "f", "user:": "u", "user-agent:": "A", "cookie:": "b", "get": "G", "no-buffer": "N", "globoff": "g",
-		"resolve:": "r", "retry:": "Y", "retry-delay:": "-", "retry-all-errors": "-", "retry-connrefused": "-", "compressed": "-", "http1.1": "-", "no-progress-meter": "s", "url:": "z", "version": "V", "max-redirs:": "-", "progress-bar": "-", "ipv4": "-", "noproxy:": "-", "no-keepalive": "-", "help": "?",
+		"resolve:": "r", "retry:": "Y", "retry-delay:": "-", "retry-all-errors": "-", "retry-connrefused": "-", "compressed": "-", "http1.1": "-", "no-progress-meter": "s", "url:": "z", "version": "V", "max-redirs:": "-", "progress-bar": "-", "ipv4": "-", "noproxy:": "-", "no-keepalive": "-", "help": "?", "cacert:": "E", "oauth2-bearer:": "T",
 	})
 	if err != nil {
 		fmt.Fprintf(env.Err, "curl: %v\ncurl: try 'curl --help' for more information\n", err)
@@ -102,6 +105,10 @@ func curl(ctx context.Context, env Env, args []string) int {
 			} else {
 				o.connect = t
 			}
+		case "E":
+			o.caCert = f.value
+		case "T":
+			o.headers = append([]string{"Authorization: Bearer " + f.value}, o.headers...)
 		case "f":
 			o.fail = true
 		case "u":
@@ -226,9 +233,18 @@ func (e Env) curlOne(ctx context.Context, o curlOptions, target string) int {
 	}
 	start := time.Now()
 	var remote string
+	security := &tls.Config{InsecureSkipVerify: o.insecure}
+	if o.caCert != "" && !o.insecure {
+		pem, err := readFile(e.FS, abs(e.Dir, o.caCert), maxHeld)
+		roots := x509.NewCertPool()
+		if err != nil || !roots.AppendCertsFromPEM(pem) {
+			return e.curlFail(o, curlBadCAFile, "error adding trust anchors from file: "+o.caCert)
+		}
+		security.RootCAs = roots
+	}
 	transport := &http.Transport{
 		DisableCompression: true, DisableKeepAlives: true, MaxResponseHeaderBytes: 256 << 10,
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: o.insecure},
+		TLSClientConfig: security,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if ip, ok := o.resolve[addr]; ok {
 				_, port, _ := net.SplitHostPort(addr)
