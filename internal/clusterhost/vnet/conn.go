@@ -111,6 +111,8 @@ func (c *conn) releaseLocked() {
 	c.net.conns--
 	if s.down && s != c.peer {
 		s.lost = append(s.lost, c.other)
+	} else if node := s.nodeLocked(); node.cut && !s.reachesLocked(c.peer) {
+		node.lost = append(node.lost, c.other)
 	}
 	if c.port != 0 {
 		delete(s.ports, c.port)

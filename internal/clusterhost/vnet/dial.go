@@ -126,9 +126,12 @@ func (i *Interface) route(to netip.AddrPort) (route, error) {
 		return r, nil
 	}
 	s.net.mu.Lock()
-	services := s.net.services
+	services := s.tableLocked()
 	target := s.net.byIP[to.Addr()]
 	nodePort := target != nil && target.node
+	if nodePort { // the rules are those of the node where the packet arrives
+		services = target.tableLocked()
+	}
 	s.net.mu.Unlock()
 	if services == nil || target != nil && !nodePort {
 		return r, nil
@@ -181,7 +184,7 @@ func (i *Interface) connect(r route) (c *conn, wait <-chan struct{}, err error) 
 			return nil, nil, syscall.EHOSTUNREACH
 		}
 	}
-	if target != s && (s.down || target.down) {
+	if !s.reachesLocked(target) {
 		return nil, nil, nil
 	}
 	l := target.listenerLocked(at)

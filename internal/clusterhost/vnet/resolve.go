@@ -195,6 +195,7 @@ func (i *Interface) nameserver(ip netip.Addr) (*ServiceTable, serverState) {
 	n := i.stack.net
 	n.mu.Lock()
 	t, ready, down := n.services, n.dnsReady, i.stack.down || i.stack.detached
+	rules := i.stack.tableLocked()
 	n.mu.Unlock()
 	if t == nil || down || !ip.IsValid() {
 		return nil, silent
@@ -206,7 +207,7 @@ func (i *Interface) nameserver(ip netip.Addr) (*ServiceTable, serverState) {
 		return t, silent
 	}
 	client, _ := i.stack.source(ip)
-	at, found := t.translate(client, netip.AddrPortFrom(ip, 53))
+	at, found := rules.translate(client, netip.AddrPortFrom(ip, 53))
 	switch {
 	case !found:
 		return t, silent
@@ -215,7 +216,7 @@ func (i *Interface) nameserver(ip netip.Addr) (*ServiceTable, serverState) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if s := n.byIP[at.Addr()]; s == nil || s.down {
+	if s := n.byIP[at.Addr()]; s == nil || !i.stack.reachesLocked(s) {
 		return t, silent
 	}
 	return t, answers

@@ -20,7 +20,10 @@ type stack struct {
 	name string
 	ips  []netip.Addr
 
-	node      bool // serves node ports
+	node      bool          // serves node ports
+	host      *stack        // the node that a Pod's interface is on; nil for others
+	cut       bool          // of a node: nothing passes between its own interfaces and others
+	table     *ServiceTable // of a node whose kube-proxy is away: its last rules; nil: the network's
 	down      bool
 	detached  bool
 	dns       DNSConfig
@@ -114,15 +117,23 @@ func (s *stack) setDownLocked(down bool) {
 	for c := range s.conns {
 		c.setSilentLocked()
 	}
-	if s.silence != nil {
-		s.silence.Stop()
-		s.silence = nil
-	}
-	if !down {
-		for _, peer := range s.lost { // what was sent at the end arrives now
-			peer.setSilentLocked()
+	s.silenceLocked()
+}
+
+// silenceLocked begins or ends the silence of a stack whose down or cut has changed.
+func (s *stack) silenceLocked() {
+	var lost []*conn
+	for _, peer := range s.lost { // what was sent at the end arrives now
+		if peer.setSilentLocked(); !peer.stack.reachesLocked(peer.peer) {
+			lost = append(lost, peer)
 		}
-		s.lost = nil
+	}
+	s.lost = lost
+	if !s.down && !s.cut {
+		s.endSilenceLocked()
+		return
+	}
+	if s.silence != nil {
 		return
 	}
 	var timer *time.Timer
@@ -136,9 +147,16 @@ func (s *stack) setDownLocked(down bool) {
 	s.silence = timer
 }
 
+func (s *stack) endSilenceLocked() {
+	if s.silence != nil {
+		s.silence.Stop()
+		s.silence = nil
+	}
+}
+
 // setSilentLocked follows the state of both ends; loopback is never silent.
 func (c *conn) setSilentLocked() {
-	silent := c.stack != c.peer && (c.stack.down || c.peer.down)
+	silent := !c.stack.reachesLocked(c.peer)
 	c.in.setSilent(silent)
 	c.out.setSilent(silent)
 }
@@ -176,10 +194,7 @@ func (s *stack) detachLocked() {
 
 // buryLocked ends, with err, the connections that wait for this silent stack.
 func (s *stack) buryLocked(err error) {
-	if s.silence != nil {
-		s.silence.Stop()
-		s.silence = nil
-	}
+	s.endSilenceLocked()
 	for _, peer := range s.lost {
 		peer.fail(err, true)
 	}
@@ -192,10 +207,16 @@ func (s *stack) buryLocked(err error) {
 		}
 		return
 	}
-	for c := range s.conns {
-		if c.stack != c.peer {
+	end := func(c *conn) {
+		if !c.stack.reachesLocked(c.peer) {
 			c.fail(err, true)
 			c.other.fail(err, true)
 		}
+	}
+	for c := range s.conns {
+		end(c)
+	}
+	if s.cut {
+		s.eachOfNodeLocked(end)
 	}
 }
