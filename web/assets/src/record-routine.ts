@@ -1,5 +1,5 @@
 /** Which rows of the record are bookkeeping: true, but told better by another row. */
-import { differences, type Row } from "./record-model.ts";
+import { differences, type Row } from "./record-row.ts";
 import type { Frame } from "./types.ts";
 import { moodOf } from "./world.ts";
 

@@ -1,6 +1,6 @@
 /** What a row of the record says, in the restaurant's words and in those of Kubernetes. */
 import { has, inLang, t } from "./texts.ts";
-import { differences, readyOf, type Difference, type Row } from "./record-model.ts";
+import { differences, readyOf, type Difference, type Row } from "./record-row.ts";
 import type { ObjectState, Ref } from "./types.ts";
 import { lastPart, moodOf, shortImage } from "./world.ts";
 
