@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kubistro/internal/clusterhost/controlapi"
+	"kubistro/internal/testprocess"
 )
 
 // runsHost makes the test program be clusterhost itself, so that these tests run
@@ -47,10 +48,11 @@ func begin(t *testing.T, dir string, flags ...string) *process {
 	p.cmd = exec.Command(program(t), append([]string{"run", "--dir", dir}, flags...)...)
 	p.cmd.Env = append(os.Environ(), runsHost+"=1")
 	p.cmd.Stderr = p.stderr
-	if err := p.cmd.Start(); err != nil {
+	wait, err := testprocess.Start(p.cmd, syscall.SIGKILL)
+	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { p.cmd.Wait(); close(p.ended) }()
+	go func() { wait(); close(p.ended) }()
 	t.Cleanup(func() {
 		p.client.Close()
 		p.cmd.Process.Kill()

@@ -18,39 +18,68 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"kubistro/internal/testprocess"
 )
 
-// Server is a running labserver with a throw-away data folder.
+// Server is a labserver with a throw-away data folder.
 type Server struct {
-	Base   string // http://127.0.0.1:PORT
-	Data   string // its data folder
-	cmd    *exec.Cmd
-	log    bytes.Buffer
-	exited chan error
+	Base string // http://127.0.0.1:PORT
+	Data string // its data folder
+
+	program string
+	args    []string
+	cmd     *exec.Cmd
+	exited  chan struct{} // closed when the process has ended
 }
 
 // Start starts the program with further arguments of `labserver serve` and
-// returns when it answers. Stop ends it.
+// returns when it answers. Stop ends it; it also ends with this process.
 func Start(ctx context.Context, program string, args ...string) (*Server, error) {
 	data, err := os.MkdirTemp("", "kubistro-bench-")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Data: data, exited: make(chan error, 1)}
-	s.cmd = exec.Command(program, append([]string{"serve", "--addr", "127.0.0.1:0", "--data", data}, args...)...)
-	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
-	if err := s.cmd.Start(); err != nil {
+	s := &Server{Data: data, program: program, args: args}
+	if err := s.start(ctx, "127.0.0.1:0"); err != nil {
+		_ = os.RemoveAll(data)
 		return nil, err
 	}
-	go func() { s.exited <- s.cmd.Wait() }()
+	return s, nil
+}
+
+// Restart starts a server again that has ended, on the same data and address.
+func (s *Server) Restart(ctx context.Context) error {
+	return s.start(ctx, strings.TrimPrefix(s.Base, "http://"))
+}
+
+func (s *Server) start(ctx context.Context, addr string) error {
+	file := filepath.Join(s.Data, "address")
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	// A file and not a pipe: who writes into a pipe that nobody reads any more dies of it.
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.cmd = exec.Command(s.program, append([]string{"serve", "--addr", addr, "--data", s.Data}, s.args...)...)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	wait, err := testprocess.Start(s.cmd, syscall.SIGTERM) // on which it ends its clusters, too
+	if err != nil {
+		return err
+	}
+	exited := make(chan struct{})
+	s.exited = exited
+	go func() { _ = wait(); close(exited) }()
 	err = until(ctx, 30*time.Second, func() (bool, error) {
 		select {
-		case err := <-s.exited:
-			s.exited <- err
-			return false, fmt.Errorf("labserver ended: %v\n%s", err, s.log.String())
+		case <-s.exited:
+			return false, fmt.Errorf("labserver ended: %v", s.cmd.ProcessState)
 		default:
 		}
-		addr, err := os.ReadFile(filepath.Join(data, "address"))
+		addr, err := os.ReadFile(file)
 		if err != nil {
 			return false, nil
 		}
@@ -66,21 +95,43 @@ func Start(ctx context.Context, program string, args ...string) (*Server, error)
 		return resp.StatusCode == http.StatusOK, nil
 	})
 	if err != nil {
-		s.Stop()
-		return nil, err
+		text := s.Log()
+		s.end()
+		return fmt.Errorf("%w\n%s", err, text)
 	}
-	return s, nil
+	return nil
+}
+
+func (s *Server) logFile() string { return filepath.Join(s.Data, "labserver.log") }
+
+// Log is what the server has logged.
+func (s *Server) Log() string {
+	text, err := os.ReadFile(s.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// Kill ends the server as a crash does: its clusters live on for a while.
+func (s *Server) Kill() {
+	_ = s.cmd.Process.Kill() // fails when it has ended
+	<-s.exited
 }
 
 // Stop ends the server gracefully, by force after 30 s, and removes its data.
 func (s *Server) Stop() {
+	s.end()
+	_ = os.RemoveAll(s.Data)
+}
+
+func (s *Server) end() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.exited:
 	case <-time.After(30 * time.Second):
-		_ = s.cmd.Process.Kill()
+		s.Kill()
 	}
-	_ = os.RemoveAll(s.Data)
 }
 
 // WaitPool waits until a cluster is ready in the pool, by the server's own metrics.

@@ -37,6 +37,9 @@ const (
 	somebody = lab.LearnerID("learnertwo")
 )
 
+// orphan is how long a cluster host outlives a test that was killed.
+const orphan = time.Minute
+
 // restaurant is a course with one exercise: write the line "grill: 2".
 func restaurant(t *testing.T) *course.Library {
 	t.Helper()
@@ -76,7 +79,7 @@ func serve(t *testing.T, dir string) *server {
 		t.Fatal("KUBISTRO_CLUSTERHOST names no clusterhost: run the tests with make test")
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	driver, err := embedded.New(embedded.Options{Dir: dir, Program: program, Log: log})
+	driver, err := embedded.New(embedded.Options{Dir: dir, Program: program, Log: log, Orphan: orphan})
 	if err != nil {
 		t.Fatal(err)
 	}

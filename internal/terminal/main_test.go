@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,12 +19,14 @@ import (
 
 	"kubistro/internal/clusterhost/controlapi"
 	"kubistro/internal/terminal"
+	"kubistro/internal/testprocess"
 )
 
 // cluster is the one cluster of this package's tests.
 type cluster struct {
 	dir    string
 	cmd    *exec.Cmd
+	wait   func() error // nil: it hasn't been started
 	api    *controlapi.Client
 	access controlapi.Access
 	err    error
@@ -68,7 +71,7 @@ func (c *cluster) start() error {
 	defer log.Close()
 	c.cmd = exec.Command(program, "run", "--dir", c.dir)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
-	if err := c.cmd.Start(); err != nil {
+	if c.wait, err = testprocess.Start(c.cmd, syscall.SIGKILL); err != nil {
 		return err
 	}
 	c.api = controlapi.New(c.dir)
@@ -96,9 +99,9 @@ func (c *cluster) stop() {
 	if c.api != nil {
 		c.api.Close()
 	}
-	if c.cmd != nil && c.cmd.Process != nil {
+	if c.wait != nil {
 		c.cmd.Process.Kill()
-		c.cmd.Wait()
+		c.wait()
 	}
 	if c.dir != "" {
 		os.RemoveAll(c.dir)

@@ -7,10 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"kubistro/internal/testprocess"
 )
 
 // programs finds the built programs: KUBISTRO_LABSERVER and KUBISTRO_CLUSTERHOST, else bin.
@@ -38,6 +41,7 @@ type realServer struct {
 	t         *testing.T
 	data, url string
 	cmd       *exec.Cmd
+	wait      func() error
 	log       *syncBuffer
 }
 
@@ -70,7 +74,8 @@ func (s *realServer) start() {
 	os.Remove(file)
 	s.cmd = exec.Command(labserver, "serve", "--addr", addr, "--data", s.data, "--clusterhost", clusterhost, "--warm", "0")
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	if err := s.cmd.Start(); err != nil {
+	var err error
+	if s.wait, err = testprocess.Start(s.cmd, syscall.SIGTERM); err != nil {
 		s.t.Fatal(err)
 	}
 	waitFor(s.t, "the server's address", func() bool {
@@ -86,7 +91,7 @@ func (s *realServer) kill() {
 	if err := s.cmd.Process.Kill(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.cmd.Wait()
+	s.wait()
 }
 
 // stop ends the server and its clusters in good order.
@@ -99,7 +104,7 @@ func (s *realServer) stop() {
 	}
 	done := make(chan struct{})
 	go func() {
-		s.cmd.Wait()
+		s.wait()
 		close(done)
 	}()
 	select {

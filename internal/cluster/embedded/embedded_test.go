@@ -53,7 +53,7 @@ func options(t *testing.T) embedded.Options {
 		}
 	})
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	return embedded.Options{Dir: dir, Program: program(t), Log: log}
+	return embedded.Options{Dir: dir, Program: program(t), Log: log, Orphan: orphan}
 }
 
 // hosts finds the processes whose command line names a folder that begins so.

@@ -24,9 +24,12 @@ const serverEnv = "KUBISTRO_EMBEDDED_TEST_SERVER"
 // within is how long a start may take on a busy machine.
 const within = 3 * time.Minute
 
+// orphan is how long a cluster host outlives a test that was killed.
+const orphan = time.Minute
+
 // serve makes a cluster, says so, and then waits to be killed.
 func serve(dir string) int {
-	d, err := embedded.New(embedded.Options{Dir: dir, Program: os.Getenv(programEnv)})
+	d, err := embedded.New(embedded.Options{Dir: dir, Program: os.Getenv(programEnv), Orphan: orphan})
 	if err == nil {
 		_, err = d.Create(context.Background(), "left", lab.DefaultClusterSpec(), nil)
 	}

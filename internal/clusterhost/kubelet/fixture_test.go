@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kubistro/internal/clusterhost/controlapi"
+	"kubistro/internal/testprocess"
 )
 
 // patience bounds every wait: the machine may be busy with others.
@@ -34,6 +36,7 @@ const patience = 90 * time.Second
 type host struct {
 	dir    string
 	cmd    *exec.Cmd
+	wait   func() error
 	api    *controlapi.Client
 	rest   *rest.Config
 	client *kubernetes.Clientset
@@ -79,7 +82,8 @@ func start(dir string) (*host, error) {
 	var out bytes.Buffer
 	h := &host{dir: dir, api: controlapi.New(dir), cmd: exec.Command(program, "run", "--dir", dir)}
 	h.cmd.Stdout, h.cmd.Stderr = &out, &out
-	if err := h.cmd.Start(); err != nil {
+	var err error
+	if h.wait, err = testprocess.Start(h.cmd, syscall.SIGKILL); err != nil {
 		return nil, err
 	}
 	deadline := time.Now().Add(2 * time.Minute)
@@ -143,13 +147,13 @@ func (h *host) disconnect() {
 // stop is the graceful stop that sleep uses.
 func (h *host) stop() {
 	h.cmd.Process.Signal(os.Interrupt)
-	h.cmd.Wait()
+	h.wait()
 	h.disconnect()
 }
 
 func (h *host) kill() {
 	h.cmd.Process.Kill()
-	h.cmd.Wait()
+	h.wait()
 	h.disconnect()
 }
 

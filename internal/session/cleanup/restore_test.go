@@ -29,7 +29,7 @@ func start(t *testing.T) cluster.Instance {
 	if program == "" {
 		t.Fatal("KUBISTRO_CLUSTERHOST names no clusterhost: run the tests with make test")
 	}
-	driver, err := embedded.New(embedded.Options{Dir: t.TempDir(), Program: program})
+	driver, err := embedded.New(embedded.Options{Dir: t.TempDir(), Program: program, Orphan: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package testprocess
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+func dieWithParent(*exec.Cmd, syscall.Signal) {}
