@@ -61,7 +61,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 		s.logStream(r, s.feed(ctx, r, after, out))
 		return nil
 	}
-	conn, err := websocket.Accept(w, r, nil)
+	conn, err := s.accept(w, r)
 	if err != nil {
 		return nil // Accept has answered
 	}
@@ -74,6 +74,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	s.logStream(r, err)
 	conn.Close(closeStatus(err), "")
 	return nil
+}
+
+// accept takes an upgrade; when it fails, the client has been answered.
+func (s *Server) accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
+	pace := s.limiter.bucket("socket", string(learnerOf(r)), s.Limits.SocketBytes, s.Limits.SocketBurst)
+	return websocket.Accept(&pacedUpgrade{w, pace.Limiter}, r, nil)
 }
 
 // untilClosed ends a context when the server closes its streams.

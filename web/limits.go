@@ -21,8 +21,12 @@ type Limits struct {
 	SocketMessage int64 // bytes of one message from the browser
 	Messages      rate.Limit
 	MessageBurst  int
-	Body          int64 // bytes of a JSON body
-	FileBody      int64 // bytes of a file
+	SocketBytes   rate.Limit // bytes a second that all WebSockets of a learner may send
+	SocketBurst   int
+	Body          int64         // bytes of a JSON body
+	FileBody      int64         // bytes of a file
+	BodyTime      time.Duration // in which a body has to arrive
+	AnswerTime    time.Duration // in which a client has to take each piece of an answer
 }
 
 // DefaultLimits are generous for a person and tight for a loop.
@@ -33,7 +37,9 @@ func DefaultLimits() Limits {
 		NewLearners: 10, NewBurst: 200,
 		Sockets: 24, SocketMessage: 64 << 10,
 		Messages: 200, MessageBurst: 600,
+		SocketBytes: 256 << 10, SocketBurst: 8 << 20, // a paste of 5 MB at once
 		Body: 64 << 10, FileBody: 1 << 20,
+		BodyTime: time.Minute, AnswerTime: 30 * time.Second,
 	}
 }
 
@@ -61,6 +67,11 @@ func newLimiter(l Limits, now func() time.Time) *limiter {
 
 // allow takes one token of a bucket.
 func (l *limiter) allow(class, who string, limit rate.Limit, burst int) bool {
+	return l.bucket(class, who, limit, burst).AllowN(l.now(), 1)
+}
+
+// bucket is the one of a class and learner.
+func (l *limiter) bucket(class, who string, limit rate.Limit, burst int) *bucket {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +85,7 @@ func (l *limiter) allow(class, who string, limit rate.Limit, burst int) bool {
 		l.buckets[key] = b
 	}
 	b.used = now
-	return b.AllowN(now, 1)
+	return b
 }
 
 // prune forgets the buckets that have filled up again, and all when that isn't enough.

@@ -24,6 +24,9 @@ type route struct {
 	handler handler
 }
 
+// proxyPrefix is where an outside kubectl reaches the clusters.
+const proxyPrefix = "/k8s/"
+
 // table lists every route that a learner's browser uses.
 func (s *Server) table() []route {
 	const session = "/api/v1/sessions/{session}"
@@ -90,7 +93,7 @@ func (s *Server) Routes() []Route {
 
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.metrics.observe, s.security, s.knownHost)
+	r.Use(s.metrics.observe, s.patient, s.security, s.knownHost)
 	for _, t := range s.table() {
 		r.Method(t.method, t.pattern, s.adapt(t))
 	}
@@ -99,7 +102,7 @@ func (s *Server) routes() http.Handler {
 	r.Method("GET", "/metrics", s.metrics.handler())
 	r.Method("GET", "/assets/*", s.assets)
 	r.Get("/favicon.ico", s.favicon)
-	r.With(sandboxed).Handle("/k8s/*", s.Lab.KubernetesProxy())
+	r.With(sandboxed).Handle(proxyPrefix+"*", s.Lab.KubernetesProxy())
 	r.NotFound(s.notFound)
 	r.MethodNotAllowed(s.wrongMethod)
 	return r

@@ -50,7 +50,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) error {
 			"終端機需要 WebSocket 連線。若瀏覽器或公司網路擋下了 WebSocket，請改用其他網路。",
 			"The terminal needs a WebSocket. If your network blocks them, use another one.")
 	}
-	conn, err := websocket.Accept(w, r, nil)
+	conn, err := s.accept(w, r)
 	if err != nil {
 		return nil // Accept has answered
 	}

@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -85,6 +87,7 @@ func (p *program) runServe(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	signal.Ignore(syscall.SIGPIPE) // who reads the log may go; the clusters are to end in good order all the same
 	klog.SetLogger(logr.Discard()) // client-go's own; what matters comes back as errors
 	if err := mayListen(o.addr, landlockVersion()); err != nil {
 		return err
@@ -150,12 +153,13 @@ func listen(ctx context.Context, o serveOptions, cert tls.Certificate, server *w
 	if o.trustProxy {
 		handler = behindProxy(handler)
 	}
-	h := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	open := newConnections(connectionsMost, connectionsPerAddress)
+	if o.trustProxy {
+		open.perAddress = connectionsMost
 	}
+	h := httpServer(handler, log)
 	failed := make(chan error, 1)
-	go func() { failed <- h.Serve(listenBoth(l, cert)) }()
+	go func() { failed <- h.Serve(listenBoth(l, cert, open)) }()
 	log.Info("serving", "address", address, "data", o.data)
 	select {
 	case err := <-failed:
@@ -171,6 +175,15 @@ func listen(ctx context.Context, o serveOptions, cert tls.Certificate, server *w
 		return errors.Join(h.Close())
 	}
 	return nil
+}
+
+// httpServer answers on connections of listenBoth.
+func httpServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: busy(handler), ConnContext: withConnection,
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
 }
 
 // behindProxy takes the client's address that the nearest proxy has seen.

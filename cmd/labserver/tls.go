@@ -77,10 +77,9 @@ func newCertificate(now time.Time) ([]byte, error) {
 	return append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...), nil
 }
 
-// Bounds on connections that have been accepted and haven't sent a byte yet.
 const (
-	silentMost = 512
-	silentFor  = 10 * time.Second
+	silentFor = 10 * time.Second      // until a connection's first byte
+	failedFor = 50 * time.Millisecond // after a failure to accept
 )
 
 // bothProtocols is a listener whose connections may speak TLS or plain HTTP: a
@@ -92,13 +91,13 @@ type bothProtocols struct {
 	failed chan error
 	closed chan struct{}
 	once   sync.Once
-	silent chan struct{} // a slot for each connection that is being looked at
+	open   *connections
 }
 
 // listenBoth wraps l; Close of the result closes l too.
-func listenBoth(l net.Listener, cert tls.Certificate) net.Listener {
+func listenBoth(l net.Listener, cert tls.Certificate, open *connections) net.Listener {
 	b := &bothProtocols{
-		Listener: l, ready: make(chan net.Conn), failed: make(chan error, 1), closed: make(chan struct{}), silent: make(chan struct{}, silentMost),
+		Listener: l, ready: make(chan net.Conn), failed: make(chan error, 1), closed: make(chan struct{}), open: open,
 		config: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
 	}
 	go b.accept()
@@ -108,21 +107,28 @@ func listenBoth(l net.Listener, cert tls.Certificate) net.Listener {
 func (b *bothProtocols) accept() {
 	for {
 		c, err := b.Listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			b.failed <- err
 			return
 		}
-		select {
-		case b.silent <- struct{}{}:
-			go b.look(c)
-		default:
-			_ = c.Close()
+		if err != nil {
+			// Too many open files, for instance: it passes, above all when one is closed.
+			b.open.drop()
+			select {
+			case <-time.After(failedFor):
+				continue
+			case <-b.closed:
+				b.failed <- err
+				return
+			}
+		}
+		if counted := b.open.admit(c); counted != nil {
+			go b.look(counted)
 		}
 	}
 }
 
 func (b *bothProtocols) look(c net.Conn) {
-	defer func() { <-b.silent }()
 	first := &peeked{Conn: c, r: bufio.NewReaderSize(c, 1)}
 	_ = c.SetReadDeadline(time.Now().Add(silentFor))
 	head, err := first.r.Peek(1)

@@ -24,7 +24,7 @@ func TestPortSpeaksBothProtocols(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := listenBoth(plain, cert)
+	l := listenBoth(plain, cert, newConnections(4, 4))
 	served := make(chan error, 1)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "tls=%t", r.TLS != nil)
