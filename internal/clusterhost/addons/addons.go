@@ -1,6 +1,7 @@
 // Package addons holds what a cluster has from its first minute: the control
-// plane's static Pods, cluster DNS, kube-proxy, the Pod network and the metrics
-// server, as kubeadm and kind make them, and the programs that those Pods run.
+// plane's static Pods, cluster DNS, kube-proxy, the Pod network, the metrics
+// server and the storage class with its provisioner, as kubeadm and kind make them,
+// and the programs that those Pods run.
 //
 // The work behind most of these names is done by the cluster host itself (the
 // virtual network answers DNS and translates Services); their programs say so in
@@ -27,7 +28,7 @@ import (
 var manifests embed.FS
 
 // waves are created one after the other: what Pods need comes before the Pods.
-var waves = []string{"manifests/1-base.yaml", "manifests/2-workloads.yaml"}
+var waves = []string{"manifests/1-base.yaml", "manifests/2-workloads.yaml", "manifests/3-storage.yaml", "manifests/4-provisioner.yaml"}
 
 // parallel bounds the requests at a time.
 const parallel = 8
@@ -103,6 +104,9 @@ func collection(apiVersion, kind, namespace string) string {
 	}
 	if namespace != "" {
 		p += "/namespaces/" + namespace
+	}
+	if strings.HasSuffix(kind, "s") {
+		kind += "e"
 	}
 	return p + "/" + strings.ToLower(kind) + "s"
 }

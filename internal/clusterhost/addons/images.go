@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"kubistro/internal/clusterhost/addons/localpath"
 	"kubistro/internal/clusterhost/pantry"
 )
 
@@ -19,8 +20,8 @@ const (
 	exitTerminated = 0
 )
 
-// Images are what the cluster's own Pods run. nodes is what the metrics server
-// reads; it may change while the cluster runs.
+// Images are what the cluster's own Pods run, but for those that run images of the
+// pantry. nodes is what the metrics server reads; it may change while the cluster runs.
 func Images(nodes Nodes) []*pantry.Image {
 	var out []*pantry.Image
 	add := func(name, program string, size int64, run pantry.Program) {
@@ -36,7 +37,20 @@ func Images(nodes Nodes) []*pantry.Image {
 	add("docker.io/kindest/kindnetd:v20260715", "kindnetd", 1<<20, standIn("kindnetd"))
 	add("registry.k8s.io/coredns/coredns:v1.14.6", "coredns", 1<<20, dns)
 	add("registry.k8s.io/metrics-server/metrics-server:v0.9.0", "metrics-server", 1<<20, (&Metrics{Nodes: nodes}).Program)
+	add("docker.io/kindest/local-path-provisioner:v20260131", "local-path-provisioner", 1<<20, localpath.Program)
 	return out
+}
+
+// HelperImage is the image of the provisioner's helper Pods: busybox of the pantry
+// under another name. The error is for a pantry without it.
+func HelperImage(r *pantry.Registry) (*pantry.Image, error) {
+	busybox, err := r.Pull("busybox:1.37")
+	if err != nil {
+		return nil, err
+	}
+	helper := *busybox
+	helper.Name, helper.ID = localpath.HelperImage, ""
+	return &helper, nil
 }
 
 // standIn is a program that says what it stands for and waits for its end.

@@ -12,7 +12,7 @@
 //	log           the host's own log (stderr)
 //	pki/          CA, serving certificate, service account key, tokens
 //	etcd/         the whiteboard
-//	nodes/        checkpoints of the simulated kubelets
+//	nodes/        checkpoints and disks of the simulated kubelets
 //
 // Program: clusterhost run --dir DIR [--orphan 10m] [--memory 512Mi] [--etcd-quota 128Mi]. It exits by
 // itself when no one has used the control API for --orphan. SIGTERM: the graceful

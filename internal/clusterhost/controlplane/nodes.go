@@ -22,7 +22,14 @@ import (
 	"kubistro/internal/clusterhost/controlapi"
 	"kubistro/internal/clusterhost/kubelet"
 	"kubistro/internal/clusterhost/pantry"
+	"kubistro/internal/clusterhost/pantry/memfs"
 	"kubistro/internal/lab"
+)
+
+// Bounds of what all containers and volumes of a cluster hold together, in memory.
+const (
+	clusterDiskBytes = 256 << 20
+	clusterDiskFiles = 300_000
 )
 
 // nodes are the cluster's simulated nodes.
@@ -86,13 +93,18 @@ func (h *Host) startNodes(ctx context.Context, transport http.RoundTripper) (*no
 	ctx, cancel := context.WithCancel(ctx)
 	n := &nodes{kubelets: map[string]*kubelet.Kubelet{}, cancel: cancel}
 	images := pantry.Default()
-	for _, i := range addons.Images(n.list) {
+	own := addons.Images(n.list)
+	if helper, err := addons.HelperImage(images); err == nil {
+		own = append(own, helper)
+	}
+	for _, i := range own {
 		if err := images.Add(i); err != nil {
 			cancel()
 			return nil, fmt.Errorf("images: %w", err)
 		}
 	}
 	services := h.api.informers.Core().V1().Services()
+	disk := memfs.NewBudget(clusterDiskBytes, clusterDiskFiles)
 	for _, c := range configs {
 		client, err := kubernetes.NewForConfig(restConfig(transport, h.pki.token("system:node:"+c.Name), "kubelet"))
 		if err != nil {
@@ -100,6 +112,7 @@ func (h *Host) startNodes(ctx context.Context, transport http.RoundTripper) (*no
 			return nil, fmt.Errorf("node %s: %w", c.Name, err)
 		}
 		c.Client, c.Network, c.Images, c.Clock, c.Log = client, h.net, images, h.cfg.Clock, h.log
+		c.Disk = disk
 		c.StateDir = filepath.Join(h.cfg.Dir, "nodes", c.Name)
 		c.Services, c.ServicesSynced = services.Lister(), services.Informer().HasSynced
 		c.AllowPeer = func(ip netip.Addr) bool { return ip == officeIP }

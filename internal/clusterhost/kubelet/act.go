@@ -52,7 +52,7 @@ func (w *worker) mountVolumes(ctx context.Context) bool {
 			}
 			w.mountDelay[v.Name], w.mountAt[v.Name] = d, now.Add(d)
 			w.at(now.Add(d))
-			w.b.podEvent(w.pod, "", corev1.EventTypeWarning, "FailedMount", "MountVolume.SetUp failed for volume %q : %v", v.Name, err)
+			w.b.podEvent(w.pod, "", corev1.EventTypeWarning, "FailedMount", "%s", mountEvent(v.Name, err))
 			continue
 		}
 		w.volumes[v.Name] = vol

@@ -173,7 +173,7 @@ func (h *host) space(t *testing.T) string {
 
 // object is what the API gives for a kind.
 type object interface {
-	*corev1.Pod | *corev1.ServiceAccount | *corev1.Node | *corev1.Event
+	*corev1.Pod | *corev1.ServiceAccount | *corev1.Node | *corev1.Event | *corev1.PersistentVolumeClaim | *corev1.PersistentVolume
 	metav1.Object
 }
 
@@ -241,6 +241,12 @@ func (h *host) gone(t *testing.T, ns, name string) {
 		}
 	}
 	t.Fatalf("pod %s/%s is still there", ns, name)
+}
+
+// deadline ends a wait that has no context.
+func deadline(t *testing.T) (<-chan struct{}, context.CancelFunc) {
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	return ctx.Done(), stop
 }
 
 // apply creates the objects of a manifest, Pods and ConfigMaps and Secrets.

@@ -32,6 +32,8 @@ import (
 const (
 	nodeDiskBytes = 256 << 20
 	nodeDiskFiles = 200_000
+	hostDiskBytes = 64 << 20 // the node's own file system: hostPath and local volumes
+	hostDiskFiles = 40_000
 	layerBytes    = 16 << 20 // a container's writable layer
 	layerFiles    = 10_000
 	emptyDirBytes = 32 << 20
@@ -53,7 +55,9 @@ type Config struct {
 	Network  *vnet.Network
 	Images   *pantry.Registry
 	Clock    clock.Clock
-	StateDir string // checkpoints; survives a restart of the process
+	StateDir string // checkpoints and the node's disk; survives a restart of the process
+	// Disk bounds what several nodes write together; nil: this node has a bound of its own.
+	Disk *memfs.Budget
 	// Static are Pods that this node runs by itself and mirrors to the API
 	// (the control plane's own parts on "office").
 	Static []*corev1.Pod
@@ -86,11 +90,9 @@ type Kubelet struct {
 	once  sync.Once // closes ready
 
 	power  *powerSwitch
-	disk   *memfs.Budget // what all writable layers and emptyDirs of the node hold
+	disk   *memfs.Budget // what all writable layers, emptyDirs and host of the node hold
+	host   *nodeDisk
 	images *imageStore
-
-	hostMu   sync.Mutex
-	hostDirs map[string]*memfs.FS // what hostPath volumes show
 
 	mu   sync.Mutex
 	boot *boot // nil while the node is off
@@ -115,6 +117,9 @@ func New(c Config) (*Kubelet, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Disk == nil {
+		c.Disk = memfs.NewBudget(nodeDiskBytes, nodeDiskFiles)
+	}
 	if !c.ClusterDNS.IsValid() {
 		c.ClusterDNS = netip.AddrFrom4([4]byte{10, 96, 0, 10})
 	}
@@ -126,14 +131,17 @@ func New(c Config) (*Kubelet, error) {
 		c.Certificate = &cert
 	}
 	k := &Kubelet{
-		cfg:      c,
-		log:      c.Log.With("node", c.Name),
-		clock:    c.Clock,
-		ready:    make(chan struct{}),
-		power:    newPowerSwitch(),
-		disk:     memfs.NewBudget(nodeDiskBytes, nodeDiskFiles),
-		images:   newImageStore(c.Images),
-		hostDirs: map[string]*memfs.FS{},
+		cfg:    c,
+		log:    c.Log.With("node", c.Name),
+		clock:  c.Clock,
+		ready:  make(chan struct{}),
+		power:  newPowerSwitch(),
+		disk:   c.Disk.Part(nodeDiskBytes, nodeDiskFiles),
+		images: newImageStore(c.Images),
+	}
+	var err error
+	if k.host, err = openDisk(c.StateDir, c.Name, k.disk.Part(hostDiskBytes, hostDiskFiles), k.clock); err != nil {
+		k.log.Warn("the node's disk is damaged; a part of it is lost", "err", err)
 	}
 	return k, nil
 }
@@ -156,6 +164,15 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	iface.ServeNodePorts(true)
 	defer iface.Close()
 	defer k.power.close()
+	keeping, stop := context.WithCancel(context.Background())
+	var disk sync.WaitGroup
+	disk.Go(func() {
+		k.host.keep(keeping, func(err error) { k.log.Error("the node's disk can't be kept", "err", err) })
+	})
+	defer func() {
+		stop()
+		disk.Wait()
+	}()
 	for ctx.Err() == nil {
 		if !k.power.waitOn(ctx) {
 			return nil

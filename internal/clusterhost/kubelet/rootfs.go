@@ -57,7 +57,7 @@ func (w *worker) fillRoot(ctx context.Context, c *corev1.Container, inst *instan
 		if err != nil {
 			return err
 		}
-		if err := inst.mount(m.MountPath, src, sub, m.ReadOnly || v.objects()); err != nil {
+		if err := inst.mount(m.MountPath, src, sub, m.ReadOnly || v.readOnly || v.objects()); err != nil {
 			return err
 		}
 	}

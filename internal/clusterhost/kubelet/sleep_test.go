@@ -26,11 +26,12 @@ func TestSleepCrashAndPower(t *testing.T) {
 		}
 	}
 	ns := h.space(t)
-	h.apply(t, ns, podYAML("grill", `{nodeName: kitchen-1, containers: [{name: c, image: busybox, command: [sh, -c, "echo hello; sleep 600"], volumeMounts: [{name: w, mountPath: /w}]}], volumes: [{name: w, emptyDir: {}}]}`))
+	h.apply(t, ns, claimYAML("data", "standard", "1Gi"))
+	h.apply(t, ns, podYAML("grill", `{nodeSelector: {kubernetes.io/hostname: kitchen-1}, containers: [{name: c, image: busybox, command: [sh, -c, "echo hello; sleep 600"], volumeMounts: [{name: w, mountPath: /w}, {name: d, mountPath: /d}]}], volumes: [{name: w, emptyDir: {}}, {name: d, persistentVolumeClaim: {claimName: data}}]}`))
 	h.apply(t, ns, podYAML("job", `{nodeName: kitchen-1, restartPolicy: Never, containers: [{name: c, image: busybox, command: [sh, -c, "echo done"]}]}`))
 	before := h.pod(t, ns, "grill", ready)
 	h.pod(t, ns, "job", over(corev1.PodSucceeded))
-	h.mustExec(t, ns, "grill", "sh", "-c", "echo kept > /w/f; echo layer > /tmp/f")
+	h.mustExec(t, ns, "grill", "sh", "-c", "echo kept > /w/f; echo layer > /tmp/f; echo data > /d/f")
 
 	h.stop()
 	again()
@@ -43,9 +44,9 @@ func TestSleepCrashAndPower(t *testing.T) {
 	}
 	var out string
 	for end := time.Now().Add(patience); time.Now().Before(end) && out == ""; { // the API knows the Pod as running before its program is started again
-		out, _, _ = h.exec(t, ns, "grill", nil, false, "cat", "/w/f", "/tmp/f")
+		out, _, _ = h.exec(t, ns, "grill", nil, false, "cat", "/w/f", "/tmp/f", "/d/f")
 	}
-	if out != "kept\nlayer\n" {
+	if out != "kept\nlayer\ndata\n" {
 		t.Errorf("files: %q", out)
 	}
 	if got := h.logs(t, ns, "job", corev1.PodLogOptions{}); got != "done\n" {
@@ -59,6 +60,9 @@ func TestSleepCrashAndPower(t *testing.T) {
 		t.Errorf("after a crash: %+v", container(p))
 	}
 	h.event(t, ns, "grill", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+	if out := h.mustExec(t, ns, "grill", "sh", "-c", "cat /d/f; ls /w"); out != "data\n" {
+		t.Errorf("after a crash the claim's data are kept and those of an emptyDir are lost: %q", out)
+	}
 	if p := h.pod(t, ns, "job", over(corev1.PodSucceeded)); container(p).RestartCount != 0 {
 		t.Errorf("an ended Pod was restarted: %+v", container(p))
 	}
@@ -75,5 +79,8 @@ func TestSleepCrashAndPower(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.pod(t, ns, "grill", restarts(2))
+	if out := h.mustExec(t, ns, "grill", "cat", "/d/f"); out != "data\n" {
+		t.Errorf("data after a loss of power: %q", out)
+	}
 	h.event(t, "default", "kitchen-1", "Rebooted", "Node kitchen-1 has been rebooted, boot id: ")
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"sort"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +23,8 @@ type volume struct {
 	sub   string // what of fs is the volume: "/", or the file of a hostPath
 	own   bool   // the tree ends with the Pod
 	shown payload
+
+	readOnly bool // whatever the mounts say
 }
 
 // payload is the content of a volume that is made of objects, by relative path.
@@ -60,6 +61,8 @@ func (m volumeMaker) mount(ctx context.Context, v corev1.Volume) (*volume, error
 		out.own = false
 		out.fs, out.sub, err = m.b.k.hostPath(v.HostPath)
 		return out, err
+	case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
+		return m.claim(ctx, v)
 	}
 	files, err := m.content(ctx, v)
 	if err != nil {
@@ -266,51 +269,11 @@ func (m volumeMaker) projected(ctx context.Context, p *corev1.ProjectedVolumeSou
 	return out, utilerrors.NewAggregate(errs)
 }
 
-// hostPath gives a folder or file of the node's own (simulated) disk; all Pods of
-// the node that name the same path share it.
-func (k *Kubelet) hostPath(s *corev1.HostPathVolumeSource) (*memfs.FS, string, error) {
-	k.hostMu.Lock()
-	defer k.hostMu.Unlock()
-	kind := ptr.Deref(s.Type, corev1.HostPathUnset)
-	sub := "/"
-	if kind == corev1.HostPathFileOrCreate || kind == corev1.HostPathFile {
-		sub = "/file"
-	}
-	clean := strings.TrimRight(s.Path, "/")
-	f := k.hostDirs[clean]
-	if f == nil {
-		switch kind {
-		case corev1.HostPathDirectory:
-			return nil, "", fmt.Errorf("hostPath type check failed: %s is not a directory", s.Path)
-		case corev1.HostPathFile:
-			return nil, "", fmt.Errorf("hostPath type check failed: %s is not a file", s.Path)
-		case corev1.HostPathSocket:
-			return nil, "", fmt.Errorf("hostPath type check failed: %s is not a socket file", s.Path)
-		}
-		f = memfs.New(k.disk.Part(emptyDirBytes, emptyDirFiles))
-		k.hostDirs[clean] = f
-	}
-	if _, err := f.Stat(sub); err != nil {
-		if err := f.WriteFile(sub, nil, 0o644); err != nil {
-			return nil, "", err
-		}
-	}
-	return f, sub, nil
-}
-
 // usedVolumes names the volumes of a Pod that its containers mount, sorted.
 func usedVolumes(pod *corev1.Pod) []corev1.Volume {
 	var out []corev1.Volume
-	used := map[string]bool{}
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers, ephemeralContainers(pod)} {
-		for _, c := range list {
-			for _, m := range c.VolumeMounts {
-				used[m.Name] = true
-			}
-		}
-	}
 	for _, v := range pod.Spec.Volumes {
-		if used[v.Name] {
+		if mounted, device := volumeUses(pod, v.Name); mounted || device {
 			out = append(out, v)
 		}
 	}

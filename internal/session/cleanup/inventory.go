@@ -135,6 +135,9 @@ func (i item) transient() bool {
 	if i.id.resource == "serviceaccounts" && i.id.name == "default" {
 		return true
 	}
+	if i.id.namespace == "local-path-storage" && i.id.resource == "pods" && strings.HasPrefix(i.id.name, "helper-pod-") {
+		return true // removes the data of a claim and goes by itself
+	}
 	return system(i.id.namespace) && metav1.GetControllerOf(i.object) != nil
 }
 

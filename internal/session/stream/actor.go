@@ -12,6 +12,9 @@ const (
 	ActorLab     = "lab"
 )
 
+// provisioner makes the volumes of claims; it runs in a Pod of its own.
+const provisioner = "local-path-provisioner"
+
 // LabUserAgent marks the requests that the lab itself makes with the learner's
 // credentials, so that the record tells the two apart.
 const LabUserAgent = "kubistro-lab"
@@ -34,8 +37,11 @@ func auditActor(user, userAgent string) string {
 	}
 	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
 		namespace, name, _ := strings.Cut(account, ":")
-		if namespace == "kube-system" {
+		switch {
+		case namespace == "kube-system":
 			return name
+		case account == "local-path-storage:local-path-provisioner-service-account":
+			return provisioner
 		}
 		return "serviceaccount/" + namespace + "/" + name
 	}
@@ -44,6 +50,9 @@ func auditActor(user, userAgent string) string {
 
 // eventActor is the short name of who reported a Kubernetes Event.
 func eventActor(component, host string) string {
+	if strings.HasPrefix(component, "rancher.io/local-path_") { // the Pod's name follows
+		return provisioner
+	}
 	switch component {
 	case "kubelet":
 		if host == "" {

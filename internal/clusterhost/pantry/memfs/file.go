@@ -67,7 +67,7 @@ func (h *handle) Write(b []byte) (int, error) {
 	}
 	copy(h.node.data[h.off:], b)
 	h.off = end
-	h.node.mtime = h.fs.now()
+	h.fs.touch(h.node)
 	return len(b), nil
 }
 

@@ -27,6 +27,7 @@ type FS struct {
 	mounts   []mount // longest path first
 	readOnly bool
 	now      func() time.Time
+	changed  func()
 }
 
 var _ shell.FS = (*FS)(nil)
@@ -37,6 +38,26 @@ func New(budget *Budget) *FS {
 	f := &FS{budget: budget, now: time.Now}
 	f.root = &node{mode: fs.ModeDir | 0o755, mtime: f.now(), children: map[string]*node{}, links: 1}
 	return f
+}
+
+// OnChange has changed called after every change of the tree or of a file, while
+// the FS is locked: it must return at once and not use the FS.
+func (f *FS) OnChange(changed func()) {
+	f.mu.Lock()
+	f.changed = changed
+	f.mu.Unlock()
+}
+
+// touch notes that n has changed now.
+func (f *FS) touch(n *node) {
+	n.mtime = f.now()
+	f.tell()
+}
+
+func (f *FS) tell() {
+	if f.changed != nil {
+		f.changed()
+	}
 }
 
 // mount is another file system at a path.
@@ -234,6 +255,7 @@ func (f *FS) Chtimes(name string, atime, mtime time.Time) error {
 			n, err := f.find("chtimes", name)
 			if err == nil {
 				n.mtime = mtime
+				f.tell()
 			}
 			return err
 		})
@@ -246,6 +268,7 @@ func (f *FS) Chmod(name string, mode fs.FileMode) error {
 			n, err := f.find("chmod", name)
 			if err == nil {
 				n.mode = n.mode&^fs.ModePerm | mode&fs.ModePerm
+				f.tell()
 			}
 			return err
 		})

@@ -101,7 +101,7 @@ func (f *FS) add(dir *node, base string, mode fs.FileMode) (*node, error) {
 		n.children = map[string]*node{}
 	}
 	dir.children[base] = n
-	dir.mtime = n.mtime
+	f.touch(dir)
 	return n, nil
 }
 
@@ -138,7 +138,7 @@ func (f *FS) remove(name string) error {
 		return pathError("remove", name, syscall.ENOTEMPTY)
 	}
 	delete(dir.children, base)
-	dir.mtime = f.now()
+	f.touch(dir)
 	f.dropTree(n)
 	return nil
 }
@@ -196,7 +196,8 @@ func (f *FS) move(oldname, newname string) error {
 	}
 	delete(from.children, oldBase)
 	to.children[newBase] = n
-	from.mtime, to.mtime = f.now(), f.now()
+	f.touch(from)
+	f.touch(to)
 	return nil
 }
 
@@ -230,6 +231,7 @@ func (f *FS) open(name string, flag int, perm fs.FileMode) (shell.File, error) {
 	}
 	if flag&os.O_TRUNC != 0 {
 		f.setSize(n, 0)
+		f.touch(n)
 	}
 	n.opens++
 	return &handle{fs: f, node: n, name: name, flag: flag}, nil

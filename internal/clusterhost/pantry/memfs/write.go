@@ -108,7 +108,7 @@ func (f *FS) Replace(files map[string][]byte, perm fs.FileMode) error {
 	defer f.mu.Unlock()
 	f.dropTree(f.root)
 	f.root.children = next.root.children
-	f.root.mtime = f.now()
+	f.touch(f.root)
 	return nil
 }
 
