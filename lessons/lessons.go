@@ -4,7 +4,7 @@ package lessons
 
 import "embed"
 
-// FS has one folder per course.
+// FS has one folder per course, and shared: manifests that any course may use.
 //
-//go:embed all:restaurant
+//go:embed all:restaurant shared
 var FS embed.FS

@@ -31,6 +31,10 @@ func Lint(fsys fs.FS, pantry []Repository) []Fault {
 			faults = append(faults, m.lint()...)
 		}
 	}
+	if _, err := fs.Stat(fsys, sharedFolder); err == nil {
+		m := &manifests{fsys: fsys, dir: sharedFolder, pantry: pantry, seen: map[string]bool{}}
+		faults = append(faults, m.lint()...)
+	}
 	return sorted(faults)
 }
 

@@ -119,7 +119,7 @@ func (b *builder) level(number int, n levelNode) {
 		b.faults = append(b.faults, Fault{File: dir, Message: err.Error()})
 		return
 	}
-	l.Files = files
+	l.Files = withShared{files, b.fsys}
 	var src levelFile
 	if b.read(path.Join(dir, "level.yaml"), &src) {
 		lb := &levelBuilder{builder: b, level: l, dir: dir, file: path.Join(dir, "level.yaml")}

@@ -57,7 +57,7 @@ type exerciseNode struct {
 	Task      prose                  `yaml:"task" rule:"required" doc:"Markdown"`
 	Setup     []word                 `yaml:"setup" doc:"manifests of the start state, paths in the level's folder"`
 	Ready     word                   `yaml:"ready" doc:"CEL: the start state has been reached"`
-	Files     map[string]word        `yaml:"files" doc:"files of the learner's home: path in the home to path in the level's folder"`
+	Files     map[string]word        `yaml:"files" doc:"files of the learner's home: path in the home to path in the level's folder; shared/... is the folder that all courses share"`
 	Objects   map[string]objectNode  `yaml:"objects" doc:"variables for live objects"`
 	Requests  map[string]requestNode `yaml:"requests" doc:"variables for responses"`
 	Reads     map[string]word        `yaml:"reads" doc:"variables for files of the learner's home"`
