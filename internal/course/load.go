@@ -84,6 +84,7 @@ func (b *builder) build() {
 	}
 	b.course.Title, b.course.Summary = src.Title.Text, src.Summary.Text
 	b.course.Spec = lab.DefaultClusterSpec()
+	b.course.Spec.WithoutLoadBalancers = src.NoDoors
 	if len(src.Kitchens) > 0 {
 		b.course.Spec.Kitchens = nil
 	}

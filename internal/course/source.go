@@ -22,6 +22,7 @@ type courseFile struct {
 	Title    prose         `yaml:"title" rule:"required" doc:"the course's name"`
 	Summary  prose         `yaml:"summary" rule:"required" doc:"one or two sentences for the course list"`
 	Kitchens []kitchenNode `yaml:"kitchens" doc:"worker nodes; left out: three of 2 CPU and 2 GiB"`
+	NoDoors  bool          `yaml:"withoutLoadBalancers" doc:"true: nobody gives Services of type LoadBalancer an address"`
 	Cast     []personNode  `yaml:"cast" doc:"who speaks in asides"`
 	Levels   []levelNode   `yaml:"levels" rule:"required" doc:"all levels in order; one without a folder of its number is announced as coming"`
 }

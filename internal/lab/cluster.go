@@ -13,6 +13,8 @@ type Kitchen struct {
 // ClusterSpec is the shape of a cluster. The control plane node is always "office".
 type ClusterSpec struct {
 	Kitchens []Kitchen `json:"kitchens"`
+	// WithoutLoadBalancers: nobody gives Services of type LoadBalancer an address; they stay pending.
+	WithoutLoadBalancers bool `json:"withoutLoadBalancers,omitempty"`
 }
 
 // DefaultClusterSpec is three kitchens of 2 CPU and 2 GiB, labelled kitchen=1 to 3.

@@ -45,6 +45,7 @@ type Host struct {
 	stopAPI   context.CancelFunc
 	manager   *controllerManager
 	scheduler *schedulerProcess
+	balancers *balancers // nil when the cluster has none
 
 	roles     sync.Mutex
 	rolesMade bool
@@ -73,6 +74,7 @@ func New(cfg Config) (*Host, error) {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	h.street.SetDNS(podDNS("default"))
+	h.net.SetUpstream(streetIP)
 	return h, nil
 }
 
@@ -202,7 +204,7 @@ func (h *Host) startAPIServer(ctx context.Context) (*http.Transport, error) {
 		egress: byAddressOnly(h.office.DialContext), audit: h.trail,
 	}, func(a *apiServer) {
 		h.net.SetServices(vnet.NewServiceTable(a.informers))
-		h.net.SetDNSReady(a.dnsAnswers())
+		h.net.SetPolicies(vnet.NewPolicyTable(a.informers))
 	})
 	if err != nil {
 		return nil, err
@@ -266,6 +268,12 @@ func (h *Host) startParts(ctx context.Context, transport *http.Transport) error 
 			}
 			return labelOffice(running, h.api.loopback)
 		}},
+		{"", func() (err error) {
+			if !h.cfg.Spec.WithoutLoadBalancers {
+				h.balancers, err = startBalancers(running, h.pki.token(userBalancer), transport, h.api.informers)
+			}
+			return err
+		}},
 		{"", func() error { return h.installAddons(running) }},
 		{"", func() error { return h.defaultRoles(running) }},
 	}
@@ -304,6 +312,9 @@ func (h *Host) end() {
 	h.mu.Unlock()
 	if n != nil {
 		n.close()
+	}
+	if h.balancers != nil {
+		h.balancers.close()
 	}
 	if h.scheduler != nil {
 		h.scheduler.close()

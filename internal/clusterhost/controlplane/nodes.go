@@ -113,6 +113,7 @@ func (h *Host) startNodes(ctx context.Context, transport http.RoundTripper) (*no
 		}
 		c.Client, c.Network, c.Images, c.Clock, c.Log = client, h.net, images, h.cfg.Clock, h.log
 		c.Disk = disk
+		c.NodeDNS = streetIP
 		c.StateDir = filepath.Join(h.cfg.Dir, "nodes", c.Name)
 		c.Services, c.ServicesSynced = services.Lister(), services.Informer().HasSynced
 		c.AllowPeer = func(ip netip.Addr) bool { return ip == officeIP }

@@ -94,6 +94,7 @@ func (p *pki) writeTokens(nodes []string) error {
 	line(userController, "")
 	line(userScheduler, "")
 	line(userAddons, "system:masters")
+	line(userBalancer, "system:serviceaccounts,system:serviceaccounts:kube-system")
 	for _, n := range nodes {
 		line("system:node:"+n, "system:nodes")
 	}

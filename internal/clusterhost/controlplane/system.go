@@ -9,9 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -107,25 +105,4 @@ func isReady(p *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-// dnsAnswers reports whether a Pod of cluster DNS is ready, as the API server's
-// informer knows it: without one, names don't resolve, as on a real cluster.
-func (a *apiServer) dnsAnswers() func() bool {
-	slices := a.informers.Discovery().V1().EndpointSlices().Lister().EndpointSlices(metav1.NamespaceSystem)
-	dns := labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: "kube-dns"})
-	return func() bool {
-		found, err := slices.List(dns)
-		if err != nil {
-			return false
-		}
-		for _, s := range found {
-			for _, e := range s.Endpoints {
-				if e.Conditions.Ready == nil || *e.Conditions.Ready {
-					return true
-				}
-			}
-		}
-		return false
-	}
 }

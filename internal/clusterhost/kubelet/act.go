@@ -3,10 +3,13 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"kubistro/internal/clusterhost/vnet"
 )
 
 // plegPeriod is how long a real kubelet takes to notice what the runtime did
@@ -95,7 +98,8 @@ func (w *worker) ensureSandbox() bool {
 		return true
 	}
 	if w.pod.Spec.HostNetwork {
-		w.iface, w.ip = w.b.iface, w.b.k.cfg.IP
+		w.ip = w.b.k.cfg.IP
+		w.iface = w.b.iface.WithDNS(w.dns())
 	} else {
 		ip, err := w.b.addresses.take(w.ip)
 		if err != nil {
@@ -111,6 +115,9 @@ func (w *worker) ensureSandbox() bool {
 			return false
 		}
 		w.iface, w.ip, w.ownIface = iface, ip, true
+		iface.SetNode(w.b.iface)
+		iface.SetPod(w.pod.Namespace, w.pod.Name)
+		w.mapHostPorts(iface)
 		iface.SetDNS(w.dns())
 	}
 	w.mu.Lock()
@@ -118,6 +125,19 @@ func (w *worker) ensureSandbox() bool {
 	w.mu.Unlock()
 	w.push()
 	return true
+}
+
+// mapHostPorts has ports of the node lead to the Pod's, as the portmap plugin does.
+func (w *worker) mapHostPorts(iface *vnet.Interface) {
+	for _, c := range w.pod.Spec.Containers {
+		for _, p := range c.Ports {
+			if p.HostPort == 0 || p.Protocol != "" && p.Protocol != corev1.ProtocolTCP {
+				continue
+			}
+			hostIP, _ := netip.ParseAddr(p.HostIP) // none: all addresses
+			iface.MapHostPort(w.b.iface, hostIP, uint16(p.HostPort), uint16(p.ContainerPort))
+		}
+	}
 }
 
 // act follows kuberuntime/kuberuntime_manager.go, computePodActions and SyncPod.

@@ -70,6 +70,8 @@ type Config struct {
 	ServicesSynced cache.InformerSynced
 	// ClusterDNS is the nameserver of Pods; zero means 10.96.0.10.
 	ClusterDNS netip.Addr
+	// NodeDNS is the node's own nameserver, for Pods with dnsPolicy Default; zero: none.
+	NodeDNS netip.Addr
 	// Certificate serves the kubelet's HTTP API; nil makes a self-signed one.
 	Certificate *tls.Certificate
 	// AllowPeer says who may open the kubelet's HTTP API; nil allows every

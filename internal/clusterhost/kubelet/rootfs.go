@@ -19,7 +19,7 @@ const terminationFile = "/log"
 func (w *worker) rootfs(ctx context.Context, c *corev1.Container, img *pantry.Image, inst *instance) error {
 	disk := w.b.k.disk
 	o := pantry.RootOptions{
-		Hostname: w.hostname(), Hosts: string(w.hostsFile()), Resolv: string(resolvConf(w.dns())),
+		Hostname: w.hostname(), Hosts: string(w.hostsFile()), Resolv: string(w.resolvConf()),
 		Stdout: liveWriter{inst.stdout, inst.term, false}, Stderr: liveWriter{inst.stderr, inst.term, true},
 		MemoryBytes: w.b.k.cfg.Capacity.Memory().Value(), CPUs: int(w.b.k.cfg.Capacity.Cpu().Value()),
 	}

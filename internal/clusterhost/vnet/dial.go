@@ -3,6 +3,7 @@ package vnet
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -73,6 +74,8 @@ type route struct {
 	shown netip.AddrPort // what the client asked for
 	from  netip.Addr     // source that the server sees when not the client's own; for node ports
 	local bool           // loopback
+	lost  bool           // nothing comes back, as long as it is so
+	check bool           // a node's health check
 }
 
 // dial connects to an address and waits where a network would wait.
@@ -80,15 +83,21 @@ func (i *Interface) dial(ctx context.Context, to netip.AddrPort) (*conn, error) 
 	if err := ctx.Err(); err != nil {
 		return nil, contextError(err)
 	}
-	r, err := i.route(to)
-	if err != nil {
-		return nil, err
-	}
+	r := route{lost: true}
 	var retransmit, giveUp *time.Timer
 	for delay := firstRetransmit; ; delay = min(2*delay, 32*time.Second) {
-		c, wait, err := i.connect(r)
-		if err != nil {
-			return nil, err
+		var c *conn
+		var wait <-chan struct{}
+		var err error
+		if r.lost {
+			if r, err = i.route(to); err != nil {
+				return nil, err
+			}
+		}
+		if !r.lost && i.passes(r) {
+			if c, wait, err = i.connect(r); err != nil {
+				return nil, err
+			}
 		}
 		if c != nil {
 			if !i.sockets.add(c) {
@@ -117,7 +126,8 @@ func (i *Interface) dial(ctx context.Context, to netip.AddrPort) (*conn, error) 
 	}
 }
 
-// route translates Service addresses and node ports, once for each dial.
+// route translates addresses of Services and ports of nodes, once for each dial
+// that gets through.
 func (i *Interface) route(to netip.AddrPort) (route, error) {
 	s := i.stack
 	r := route{to: to, shown: to}
@@ -128,31 +138,96 @@ func (i *Interface) route(to netip.AddrPort) (route, error) {
 	s.net.mu.Lock()
 	services := s.tableLocked()
 	target := s.net.byIP[to.Addr()]
-	nodePort := target != nil && target.node
-	if nodePort { // the rules are those of the node where the packet arrives
+	atNode := target != nil && target.node
+	var mapped netip.AddrPort
+	if atNode { // the rules are those of the node where the packet arrives
 		services = target.tableLocked()
+		mapped, _ = target.hostPortLocked(to)
 	}
+	o := origin{node: s.nodeName, inside: s.nodeName != ""}
+	gateway := s.net.nodes[s.nodeName] // where the client's node changes the source
 	s.net.mu.Unlock()
-	if services == nil || target != nil && !nodePort {
+	o.client, _ = s.source(to.Addr())
+	if services == nil || target != nil && !atNode {
 		return r, nil
 	}
-	client, _ := s.source(to.Addr())
-	var found bool
-	if nodePort {
-		r.to, found = services.nodePort(client, to)
-		if found && target != s {
-			r.from = to.Addr()
-		}
+	var snat bool
+	var v verdict
+	if atNode {
+		o.node, o.inside, gateway = target.nodeName, s.nodeName != "" && !s.node || s == target, target
+		r.to, snat, v = services.nodePort(o, to)
 	} else {
-		r.to, found = services.translate(client, to)
+		if s.nodeName == "" {
+			var refused bool
+			if o.node, gateway, refused = s.balance(services, to); refused {
+				return r, syscall.ECONNREFUSED
+			}
+			if gateway != nil {
+				s.net.mu.Lock()
+				services = gateway.tableLocked()
+				s.net.mu.Unlock()
+			}
+		}
+		r.to, snat, v = services.translate(o, to)
 	}
-	switch {
-	case !found:
-		r.to, r.from = to, netip.Addr{}
-	case !r.to.IsValid():
+	switch v {
+	case rejects:
 		return r, syscall.ECONNREFUSED
+	case drops:
+		r.lost = true
+	case notService:
+		r.to = to
+		if mapped.IsValid() {
+			r.to = mapped
+		}
+		r.check = atNode && !mapped.IsValid() && services.checksHealth(to.Port())
+	case forwards:
+		if ip, ok := gateway.address(to.Addr()); ok && snat && gateway != s {
+			r.from = ip
+		}
 	}
 	return r, nil
+}
+
+// balance is a load balancer: it chooses one of the nodes that may get the connection and are
+// there. refused: the address is a load balancer's and no node is good.
+func (s *stack) balance(services *ServiceTable, to netip.AddrPort) (node string, at *stack, refused bool) {
+	nodes, external := services.external(to)
+	if !external {
+		return "", nil, false
+	}
+	n := s.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var good []*stack
+	for _, name := range nodes {
+		if t := n.nodes[name]; t != nil && s.reachesLocked(t) {
+			good = append(good, t)
+		}
+	}
+	if len(good) == 0 {
+		return "", nil, true
+	}
+	at = good[rand.IntN(len(good))]
+	return at.nodeName, at, false
+}
+
+// address is source for a stack that may be nil.
+func (s *stack) address(like netip.Addr) (netip.Addr, bool) {
+	if s == nil {
+		return netip.Addr{}, false
+	}
+	return s.source(like)
+}
+
+// passes asks the NetworkPolicies. They see the client's own address also where
+// the server doesn't.
+func (i *Interface) passes(r route) bool {
+	if r.local || r.check {
+		return true
+	}
+	client, ok := i.stack.source(r.to.Addr())
+	return !ok || i.stack.net.passes(i.stack, client, r.to, "TCP")
 }
 
 // connect tries once. With neither a connection nor an error the caller tries again
@@ -188,6 +263,9 @@ func (i *Interface) connect(r route) (c *conn, wait <-chan struct{}, err error) 
 		return nil, nil, nil
 	}
 	l := target.listenerLocked(at)
+	if l == nil && r.check {
+		l = n.healthListenerLocked()
+	}
 	if l == nil {
 		return nil, nil, syscall.ECONNREFUSED
 	}

@@ -20,43 +20,9 @@ func (s *service) attach(slices map[string]*discoveryv1.EndpointSlice) {
 		s.endpoints = append(s.endpoints, readSlice(slices[name])...)
 	}
 	for k := range s.ports {
-		s.ports[k].usable4 = usable(s.endpoints, s.ports[k], netip.Addr.Is4)
-		s.ports[k].usable6 = usable(s.endpoints, s.ports[k], netip.Addr.Is6)
+		s.ports[k].endpoints4 = forPort(s.endpoints, s.ports[k], netip.Addr.Is4)
+		s.ports[k].endpoints6 = forPort(s.endpoints, s.ports[k], netip.Addr.Is6)
 	}
-}
-
-// usable follows kube-proxy: ready endpoints, or, when there is none, those that
-// terminate and still serve.
-func usable(endpoints []endpoint, p servicePort, family func(netip.Addr) bool) []netip.AddrPort {
-	if p.protocol != string(corev1.ProtocolTCP) {
-		return nil
-	}
-	var ready, leaving []netip.AddrPort
-	seen := make(map[netip.AddrPort]bool, len(endpoints))
-	for _, e := range endpoints {
-		if !family(e.ip) {
-			continue
-		}
-		for _, ep := range e.ports {
-			at := netip.AddrPortFrom(e.ip, ep.port)
-			if ep.name != p.name || ep.protocol != p.protocol || seen[at] {
-				continue
-			}
-			switch {
-			case e.ready:
-				ready = append(ready, at)
-			case e.serving && e.terminating:
-				leaving = append(leaving, at)
-			default:
-				continue
-			}
-			seen[at] = true
-		}
-	}
-	if len(ready) > 0 {
-		return ready
-	}
-	return leaving
 }
 
 // readSlice reads the addresses of a slice; names (addressType FQDN) are no addresses.
@@ -83,8 +49,18 @@ func readSlice(slice *discoveryv1.EndpointSlice) []endpoint {
 			continue
 		}
 		ready := value(e.Conditions.Ready, true)
+		var nodes, zones []string
+		if h := e.Hints; h != nil {
+			for _, n := range h.ForNodes {
+				nodes = append(nodes, n.Name)
+			}
+			for _, z := range h.ForZones {
+				zones = append(zones, z.Name)
+			}
+		}
 		out = append(out, endpoint{
 			ip: ip.Unmap(), hostname: value(e.Hostname, ""), ports: ports,
+			node: value(e.NodeName, ""), nodeHints: nodes, zoneHints: zones,
 			ready:       ready,
 			serving:     value(e.Conditions.Serving, ready),
 			terminating: value(e.Conditions.Terminating, false),

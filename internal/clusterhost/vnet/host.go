@@ -4,12 +4,12 @@ import "maps"
 
 // SetNode says which node a Pod's interface is on. What passes between interfaces
 // of one node doesn't need the node's cable (SetCut), and Service addresses are
-// translated by the rules of that node (SetProxy).
+// translated by the rules of that node (SetProxy), to near endpoints where that is asked for.
 func (i *Interface) SetNode(node *Interface) {
 	n := i.stack.net
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	i.stack.host = node.stack
+	i.stack.host, i.stack.nodeName = node.stack, node.stack.name
 	for c := range i.stack.conns {
 		c.setSilentLocked()
 	}
@@ -92,5 +92,6 @@ func (t *ServiceTable) frozen() *ServiceTable {
 	f.now = t.now
 	f.services, f.vips, f.vipCount = maps.Clone(t.services), maps.Clone(t.vips), maps.Clone(t.vipCount)
 	f.nodePorts, f.namespaces = maps.Clone(t.nodePorts), maps.Clone(t.namespaces)
+	f.health, f.nodes = maps.Clone(t.health), maps.Clone(t.nodes)
 	return f
 }

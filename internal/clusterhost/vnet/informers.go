@@ -2,6 +2,7 @@ package vnet
 
 import (
 	"net/netip"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,7 @@ import (
 // defaultAffinity is the API server's default of sessionAffinityConfig.
 const defaultAffinity = 10800 * time.Second
 
-// NewServiceTable fills a table from the Services, EndpointSlices and Namespaces
+// NewServiceTable fills a table from the Services, EndpointSlices, Namespaces and Nodes
 // of a shared informer factory. The caller starts and stops the factory; all
 // nodes of a cluster use one table.
 func NewServiceTable(factory informers.SharedInformerFactory) *ServiceTable {
@@ -22,6 +23,7 @@ func NewServiceTable(factory informers.SharedInformerFactory) *ServiceTable {
 		follow(factory.Core().V1().Services().Informer(), t.setService, t.deleteService),
 		follow(factory.Discovery().V1().EndpointSlices().Informer(), t.setSlice, t.deleteSlice),
 		follow(factory.Core().V1().Namespaces().Informer(), t.setNamespace, t.deleteNamespace),
+		follow(factory.Core().V1().Nodes().Informer(), t.setNode, t.deleteNode),
 	}
 	t.synced = func() bool {
 		for _, s := range synced {
@@ -74,6 +76,14 @@ func (t *ServiceTable) setService(o *corev1.Service) {
 		s.otherIPs = parseIPs(o.Spec.ExternalIPs...)
 		for _, in := range o.Status.LoadBalancer.Ingress {
 			s.otherIPs = append(s.otherIPs, parseIPs(in.IP)...)
+		}
+		s.internalLocal = value(o.Spec.InternalTrafficPolicy, "") == corev1.ServiceInternalTrafficPolicyLocal
+		s.externalLocal = o.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+		s.healthPort = uint16(o.Spec.HealthCheckNodePort)
+		for _, r := range o.Spec.LoadBalancerSourceRanges {
+			if p, err := netip.ParsePrefix(strings.TrimSpace(r)); err == nil {
+				s.sourceRanges = append(s.sourceRanges, p.Masked())
+			}
 		}
 	}
 	for _, p := range o.Spec.Ports {
@@ -155,6 +165,32 @@ func (t *ServiceTable) setNamespace(o *corev1.Namespace) {
 func (t *ServiceTable) deleteNamespace(o *corev1.Namespace) {
 	t.mu.Lock()
 	delete(t.namespaces, o.Name)
+	t.mu.Unlock()
+}
+
+// setNode keeps what load balancers look at: cloud-provider's service controller
+// sends to ready nodes without the label that excludes them.
+func (t *ServiceTable) setNode(o *corev1.Node) {
+	facts := nodeFacts{zone: o.Labels[corev1.LabelTopologyZone]}
+	for _, a := range o.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP && !facts.ip.IsValid() {
+			facts.ip, _ = netip.ParseAddr(a.Address)
+		}
+	}
+	_, excluded := o.Labels[corev1.LabelNodeExcludeBalancers]
+	for _, c := range o.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+			facts.entry = !excluded && facts.ip.IsValid()
+		}
+	}
+	t.mu.Lock()
+	t.nodes[o.Name] = facts
+	t.mu.Unlock()
+}
+
+func (t *ServiceTable) deleteNode(o *corev1.Node) {
+	t.mu.Lock()
+	delete(t.nodes, o.Name)
 	t.mu.Unlock()
 }
 

@@ -153,12 +153,16 @@ func (i *Interface) ask(ctx context.Context, c DNSConfig, name, full, qtype stri
 	if !isName(full) {
 		return Answer{}, c.notFound(name)
 	}
-	for range dnsAttempts {
-		t, state := i.nameserver(c.Nameserver)
+	servers := append([]netip.Addr{c.Nameserver}, c.More...)
+	for n := range dnsAttempts * len(servers) {
+		t, state := i.nameserver(servers[n%len(servers)])
 		switch state {
 		case answers:
 			return t.answer(full, qtype), nil
-		case rejects:
+		case refuses:
+			if len(servers) > 1 && n < dnsAttempts*len(servers)-1 {
+				continue
+			}
 			return Answer{}, c.unreachable(name)
 		}
 		timer := time.NewTimer(dnsTimeout)
@@ -185,7 +189,7 @@ type serverState int
 
 const (
 	silent  serverState = iota // nobody is there, or it is off
-	rejects                    // kube-proxy rejects: the Service has no endpoints
+	refuses                    // kube-proxy rejects: the Service has no endpoints
 	answers
 )
 
@@ -194,10 +198,16 @@ const (
 func (i *Interface) nameserver(ip netip.Addr) (*ServiceTable, serverState) {
 	n := i.stack.net
 	n.mu.Lock()
-	t, ready, down := n.services, n.dnsReady, i.stack.down || i.stack.detached
+	t, ready, down, upstream := n.services, n.dnsReady, i.stack.down || i.stack.detached, n.upstream
 	rules := i.stack.tableLocked()
 	n.mu.Unlock()
 	if t == nil || down || !ip.IsValid() {
+		return nil, silent
+	}
+	if ip == upstream {
+		if client, ok := i.stack.source(ip); ok && n.passes(i.stack, client, netip.AddrPortFrom(ip, 53), "UDP") {
+			return newServiceTable(), answers
+		}
 		return nil, silent
 	}
 	if ready != nil {
@@ -206,13 +216,17 @@ func (i *Interface) nameserver(ip netip.Addr) (*ServiceTable, serverState) {
 		}
 		return t, silent
 	}
-	client, _ := i.stack.source(ip)
-	at, found := rules.translate(client, netip.AddrPortFrom(ip, 53))
-	switch {
-	case !found:
+	s := i.stack
+	client, _ := s.source(ip)
+	at, _, v := rules.translate(origin{client, s.nodeName, s.nodeName != ""}, netip.AddrPortFrom(ip, 53))
+	switch v {
+	case notService, drops:
 		return t, silent
-	case !at.IsValid():
-		return t, rejects
+	case rejects:
+		return t, refuses
+	}
+	if !n.passes(s, client, at, "UDP") {
+		return t, silent
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

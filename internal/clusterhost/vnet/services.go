@@ -3,6 +3,7 @@ package vnet
 import (
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +24,16 @@ type ServiceTable struct {
 	vips       map[netip.AddrPort]target
 	vipCount   map[netip.Addr]int // ports by address; a known address refuses other ports
 	nodePorts  map[uint16]target
+	health     map[uint16]*service // by healthCheckNodePort
 	namespaces map[string]struct{}
+	nodes      map[string]nodeFacts
+}
+
+// nodeFacts is what of a Node's object traffic depends on.
+type nodeFacts struct {
+	zone  string
+	ip    netip.Addr
+	entry bool // load balancers may send to it
 }
 
 // objectKey is a namespace and a name.
@@ -31,8 +41,9 @@ type objectKey struct{ namespace, name string }
 
 // target is what an address of a Service stands for.
 type target struct {
-	service *service
-	port    int // index into service.ports
+	service  *service
+	port     int  // index into service.ports
+	external bool // a load balancer's or external address: externalTrafficPolicy counts
 }
 
 // service is a Service with its endpoints; it is replaced, never changed.
@@ -46,6 +57,10 @@ type service struct {
 	endpoints    []endpoint // of all slices, in the order of their names
 	affinity     time.Duration
 	sessions     *sessions
+
+	internalLocal, externalLocal bool
+	sourceRanges                 []netip.Prefix // of load balancer addresses; none: all
+	healthPort                   uint16
 }
 
 // servicePort is a port with the addresses that connections go to.
@@ -54,8 +69,8 @@ type servicePort struct {
 	protocol string // TCP, UDP, SCTP
 	port     uint16
 	nodePort uint16
-	usable4  []netip.AddrPort // where connections go; TCP only
-	usable6  []netip.AddrPort
+	// Where connections can go; TCP only.
+	endpoints4, endpoints6 []portEndpoint
 }
 
 // endpoint is one address of an EndpointSlice.
@@ -64,6 +79,8 @@ type endpoint struct {
 	hostname                    string
 	ready, serving, terminating bool
 	ports                       []endpointPort
+	node                        string
+	nodeHints, zoneHints        []string
 }
 
 type endpointPort struct {
@@ -82,7 +99,9 @@ func newServiceTable() *ServiceTable {
 		vips:       make(map[netip.AddrPort]target),
 		vipCount:   make(map[netip.Addr]int),
 		nodePorts:  make(map[uint16]target),
+		health:     make(map[uint16]*service),
 		namespaces: make(map[string]struct{}),
+		nodes:      make(map[string]nodeFacts),
 	}
 }
 
@@ -105,45 +124,94 @@ func (t *ServiceTable) Ready(namespace, name string) bool {
 	return false
 }
 
-// translate is kube-proxy's work: found says that the address is a Service's; an
-// invalid result means that the connection is rejected, for want of endpoints or
-// because the Service has no such port.
-func (t *ServiceTable) translate(client netip.Addr, to netip.AddrPort) (at netip.AddrPort, found bool) {
+// translate is kube-proxy's work for addresses of Services; snat says that the
+// server sees the node's address in place of the client's.
+func (t *ServiceTable) translate(o origin, to netip.AddrPort) (at netip.AddrPort, snat bool, v verdict) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	tg, ok := t.vips[to]
 	if !ok {
-		return netip.AddrPort{}, t.vipCount[to.Addr()] > 0
+		if t.vipCount[to.Addr()] > 0 {
+			return at, false, rejects
+		}
+		return at, false, notService
 	}
-	return tg.pick(client, to.Addr(), t.now()), true
+	if tg.external && !tg.service.admits(o.client) {
+		return at, false, drops
+	}
+	at, v = t.pickLocked(tg, o, to.Addr())
+	return at, tg.external && !tg.service.externalLocal, v
 }
 
 // nodePort is translate for a port on a node's address.
-func (t *ServiceTable) nodePort(client netip.Addr, node netip.AddrPort) (at netip.AddrPort, found bool) {
+func (t *ServiceTable) nodePort(o origin, node netip.AddrPort) (at netip.AddrPort, snat bool, v verdict) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	tg, ok := t.nodePorts[node.Port()]
 	if !ok {
-		return netip.AddrPort{}, false
+		return at, false, notService
 	}
-	return tg.pick(client, node.Addr(), t.now()), true
+	at, v = t.pickLocked(tg, o, node.Addr())
+	return at, !tg.service.externalLocal, v
 }
 
-// pick chooses an endpoint of like's family, at random or by the client's affinity.
-func (tg target) pick(client, like netip.Addr, now time.Time) netip.AddrPort {
-	usable := tg.service.ports[tg.port].usable4
+// admits follows loadBalancerSourceRanges.
+func (s *service) admits(client netip.Addr) bool {
+	return len(s.sourceRanges) == 0 || slices.ContainsFunc(s.sourceRanges, func(p netip.Prefix) bool { return p.Contains(client) })
+}
+
+// pickLocked chooses an endpoint of like's family, at random or by the client's affinity.
+func (t *ServiceTable) pickLocked(tg target, o origin, like netip.Addr) (netip.AddrPort, verdict) {
+	p := &tg.service.ports[tg.port]
+	all, local := p.endpoints4, tg.service.internalLocal
 	if !like.Is4() {
-		usable = tg.service.ports[tg.port].usable6
+		all = p.endpoints6
 	}
-	if len(usable) == 0 {
-		return netip.AddrPort{}
+	if tg.external {
+		local = tg.service.externalLocal && !o.inside
 	}
-	random := func() netip.AddrPort { return usable[rand.IntN(len(usable))] }
+	found, somewhere := usable(all, local, o.node, t.nodes[o.node].zone)
+	switch {
+	case len(found) == 0 && somewhere:
+		return netip.AddrPort{}, drops
+	case len(found) == 0:
+		return netip.AddrPort{}, rejects
+	}
+	random := func() netip.AddrPort { return found[rand.IntN(len(found))] }
 	if tg.service.affinity == 0 {
-		return random()
+		return random(), forwards
 	}
-	key := sessionKey{client, tg.service.ports[tg.port].port, like.Is4()}
-	return tg.service.sessions.pick(key, usable, now, tg.service.affinity, random)
+	key := sessionKey{o.client, p.port, like.Is4()}
+	return tg.service.sessions.pick(key, found, t.now(), tg.service.affinity, random), forwards
+}
+
+// external reports whether an address is a load balancer's or external one of a
+// Service, and which nodes it may send to: those that are ready and, for
+// policy Local, pass the Service's health check.
+func (t *ServiceTable) external(to netip.AddrPort) (nodes []string, ok bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	tg, ok := t.vips[to]
+	if !ok || !tg.external {
+		return nil, false
+	}
+	for name, facts := range t.nodes {
+		if facts.entry && (!tg.service.externalLocal || tg.service.localEndpoints(name) > 0) {
+			nodes = append(nodes, name)
+		}
+	}
+	return nodes, true
+}
+
+// localEndpoints counts the ready endpoints on a node as kube-proxy's health check does.
+func (s *service) localEndpoints(node string) int {
+	ips := make(map[netip.Addr]bool)
+	for _, e := range s.endpoints {
+		if e.ready && e.node == node {
+			ips[e.ip] = true
+		}
+	}
+	return len(ips)
 }
 
 // setLocked enters or replaces a Service; nil takes it out.
@@ -157,20 +225,23 @@ func (t *ServiceTable) setLocked(key objectKey, s *service) {
 	}
 	s.attach(t.slices[key])
 	t.services[key] = s
-	for _, ips := range [][]netip.Addr{s.clusterIPs, s.otherIPs} {
+	for list, ips := range [][]netip.Addr{s.clusterIPs, s.otherIPs} {
 		for _, ip := range ips {
 			for k, p := range s.ports {
 				t.vipCount[ip]++
 				if p.protocol == "TCP" {
-					t.vips[netip.AddrPortFrom(ip, p.port)] = target{s, k}
+					t.vips[netip.AddrPortFrom(ip, p.port)] = target{s, k, list == 1}
 				}
 			}
 		}
 	}
 	for k, p := range s.ports {
 		if p.nodePort != 0 && p.protocol == "TCP" {
-			t.nodePorts[p.nodePort] = target{s, k}
+			t.nodePorts[p.nodePort] = target{s, k, true}
 		}
+	}
+	if s.healthPort != 0 {
+		t.health[s.healthPort] = s
 	}
 }
 
@@ -191,6 +262,9 @@ func (t *ServiceTable) unindexLocked(s *service) {
 		if t.nodePorts[p.nodePort].service == s {
 			delete(t.nodePorts, p.nodePort)
 		}
+	}
+	if t.health[s.healthPort] == s {
+		delete(t.health, s.healthPort)
 	}
 }
 

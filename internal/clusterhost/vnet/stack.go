@@ -20,10 +20,14 @@ type stack struct {
 	name string
 	ips  []netip.Addr
 
-	node      bool          // serves node ports
-	host      *stack        // the node that a Pod's interface is on; nil for others
-	cut       bool          // of a node: nothing passes between its own interfaces and others
-	table     *ServiceTable // of a node whose kube-proxy is away: its last rules; nil: the network's
+	node      bool                        // serves node ports
+	host      *stack                      // the node that a Pod's interface is on; nil for others
+	cut       bool                        // of a node: nothing passes between its own interfaces and others
+	table     *ServiceTable               // of a node whose kube-proxy is away: its last rules; nil: the network's
+	nodeName  string                      // the node that it is, or that the Pod runs on; "" outside
+	key       objectKey                   // the Pod's
+	hostPorts map[netip.AddrPort]hostPort // of a node
+	mappedAt  *stack                      // the node that has host ports of this Pod
 	down      bool
 	detached  bool
 	dns       DNSConfig
@@ -171,6 +175,10 @@ func (s *stack) detachLocked() {
 	for _, ip := range s.ips {
 		delete(s.net.byIP, ip)
 	}
+	if s.net.nodes[s.nodeName] == s {
+		delete(s.net.nodes, s.nodeName)
+	}
+	s.unmapLocked()
 	for _, l := range s.listeners {
 		l.closeLocked()
 	}

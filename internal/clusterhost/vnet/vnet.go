@@ -34,9 +34,13 @@ type Network struct {
 	byIP     map[netip.Addr]*stack
 	ghosts   map[netip.Addr]*stack // closed while silent; their peers still wait
 	stacks   map[*stack]struct{}
+	nodes    map[string]*stack
 	conns    int
 	services *ServiceTable
+	policies *PolicyTable
+	health   *proxyHealth // nil until somebody asks
 	dnsReady func() bool
+	upstream netip.Addr // name server of the world
 }
 
 // New makes an empty network.
@@ -46,6 +50,7 @@ func New() *Network {
 		byIP:   make(map[netip.Addr]*stack),
 		ghosts: make(map[netip.Addr]*stack),
 		stacks: make(map[*stack]struct{}),
+		nodes:  make(map[string]*stack),
 	}
 }
 
@@ -70,7 +75,11 @@ func (n *Network) Close() error {
 		s.detachLocked()
 		s.buryLocked(syscall.ECONNRESET)
 	}
+	health := n.health
 	n.mu.Unlock()
+	if health != nil {
+		health.close()
+	}
 	return nil
 }
 
@@ -119,6 +128,14 @@ func (n *Network) SetServices(t *ServiceTable) {
 	n.mu.Unlock()
 }
 
+// SetUpstream is the address of a name server outside of the cluster, such as nodes have. It
+// answers at once that no name exists: there is no world behind this network.
+func (n *Network) SetUpstream(ip netip.Addr) {
+	n.mu.Lock()
+	n.upstream = ip
+	n.mu.Unlock()
+}
+
 // SetDNSReady says whether the cluster's DNS answers; while ready returns false
 // every lookup times out. Nil, the default, goes by the network: the name server
 // is the Service at that address, and answers when the endpoint that gets the question
@@ -147,13 +164,20 @@ func (n *Network) Stats() Stats {
 type Interface struct {
 	stack   *stack
 	sockets *socketSet // nil but in a view
+	dns     *DNSConfig // instead of the stack's, in a view
 }
 
 // Process is a view of the interface for one process or container: the same
 // addresses, ports and loopback, but Close closes only the sockets that were
 // opened through the view, as a kernel does when a process ends.
 func (i *Interface) Process() *Interface {
-	return &Interface{stack: i.stack, sockets: newSocketSet()}
+	return &Interface{stack: i.stack, sockets: newSocketSet(), dns: i.dns}
+}
+
+// WithDNS is a view of the interface with a resolver configuration of its own: for
+// Pods with hostNetwork. It must not be closed.
+func (i *Interface) WithDNS(c DNSConfig) *Interface {
+	return &Interface{stack: i.stack, sockets: i.sockets, dns: &c}
 }
 
 // Name is the name that Attach was called with.
@@ -162,13 +186,20 @@ func (i *Interface) Name() string { return i.stack.name }
 // IPs are the interface's addresses, without loopback.
 func (i *Interface) IPs() []netip.Addr { return append([]netip.Addr(nil), i.stack.ips...) }
 
-// ServeNodePorts makes the interface a node's: node ports of Services answer on
-// its addresses. In the way of kube-proxy they win over listeners.
+// ServeNodePorts makes the interface the node's of its name: node ports, host ports and
+// health checks of Services answer on its addresses, and load balancers send to it. In
+// the way of kube-proxy node ports win over listeners.
 func (i *Interface) ServeNodePorts(on bool) {
-	n := i.stack.net
-	n.mu.Lock()
-	i.stack.node = on
-	n.mu.Unlock()
+	s := i.stack
+	s.net.mu.Lock()
+	defer s.net.mu.Unlock()
+	s.node = on
+	if on && !s.detached {
+		s.nodeName = s.name
+		s.net.nodes[s.name] = s
+	} else if s.net.nodes[s.name] == s {
+		delete(s.net.nodes, s.name)
+	}
 }
 
 // SetDNS sets the resolver configuration (a Pod's /etc/resolv.conf).
@@ -181,6 +212,9 @@ func (i *Interface) SetDNS(c DNSConfig) {
 
 // DNS returns the resolver configuration.
 func (i *Interface) DNS() DNSConfig {
+	if i.dns != nil {
+		return *i.dns
+	}
 	n := i.stack.net
 	n.mu.Lock()
 	defer n.mu.Unlock()
