@@ -19,6 +19,9 @@ const (
 	dialTimeout = 60 * time.Second
 )
 
+// networkStreet is the network of guests: what can be reached from outside of the cluster.
+const networkStreet = "street"
+
 // Operations that a child can ask for.
 const (
 	opAPI    = "api"    // a raw connection to the API server's TLS port
@@ -31,6 +34,7 @@ type brokerRequest struct {
 	Op      string `json:"op"`
 	Network string `json:"network,omitempty"`
 	Address string `json:"address,omitempty"`
+	Millis  int64  `json:"millis,omitempty"` // how long the child waits; 0: dialTimeout
 }
 
 type brokerAnswer struct {
@@ -97,14 +101,18 @@ func (b *broker) answer(ctx context.Context, req brokerRequest) {
 		return
 	}
 	defer b.open.Add(-1)
-	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
+	patience := dialTimeout
+	if req.Millis > 0 { // who has left doesn't hold one of the connections
+		patience = min(patience, time.Duration(req.Millis)*time.Millisecond)
+	}
+	dialCtx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var conn net.Conn
 	var err error
 	switch {
 	case req.Op == opAPI && b.c.DialAPI != nil:
 		conn, err = b.c.DialAPI(dialCtx)
-	case req.Op == opDial && b.c.Dial != nil && (req.Network == "tcp" || req.Network == "udp"):
+	case req.Op == opDial && b.c.Dial != nil && (req.Network == "tcp" || req.Network == "udp" || req.Network == networkStreet):
 		conn, err = b.c.Dial(dialCtx, req.Network, req.Address)
 	case req.Op == opLookup && b.c.LookupHost != nil:
 		ans.Addrs, err = b.c.LookupHost(dialCtx, req.Address)

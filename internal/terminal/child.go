@@ -25,6 +25,7 @@ import (
 
 	"kubistro/internal/lab"
 	"kubistro/internal/shell"
+	"kubistro/internal/shell/guest"
 )
 
 const (
@@ -133,6 +134,7 @@ func (noTransport) RoundTrip(*http.Request) (*http.Response, error) { return nil
 func (c *inside) commands() map[string]shell.Command {
 	cmds := maps.Clone(shell.Commands())
 	cmds["kubectl"], cmds["k"] = c.kube.run, c.kube.run
+	cmds["guest"] = guest.Command(c.broker.dialStreet, c.say("zh", "en") == "zh")
 	for _, name := range []string{"docker", "kind", "minikube", "helm", "ssh", "sudo", "apt", "apt-get", "git", "python", "python3"} {
 		cmds[name] = c.absent
 	}

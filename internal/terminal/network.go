@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // brokerClient is a child's way to the network.
@@ -88,6 +89,9 @@ func (b *brokerClient) ask(ctx context.Context, req brokerRequest) (brokerReply,
 	b.mu.Lock()
 	b.next++
 	req.ID = b.next
+	if end, ok := ctx.Deadline(); ok {
+		req.Millis = max(1, time.Until(end).Milliseconds())
+	}
 	b.wait[req.ID] = ch
 	b.mu.Unlock()
 	forget := func() {
@@ -148,6 +152,11 @@ func (b *brokerClient) dial(ctx context.Context, network, address string) (net.C
 		err = errors.New("no connection came")
 	}
 	return r.conn, err
+}
+
+// dialStreet opens a connection as somebody outside of the cluster.
+func (b *brokerClient) dialStreet(ctx context.Context, address string) (net.Conn, error) {
+	return b.dial(ctx, networkStreet, address)
 }
 
 // dialAPI opens a connection to the API server.

@@ -12,6 +12,10 @@ import (
 // DialProtocol is the Upgrade header's value for PathDial.
 const DialProtocol = "kubistro-dial"
 
+// NetworkStreet, in place of tcp, dials as a guest who isn't in the cluster: nodes, load
+// balancers and the hosts of Ingresses only.
+const NetworkStreet = "street"
+
 // The kinds of DialError.
 const (
 	DialRefused     = "refused"

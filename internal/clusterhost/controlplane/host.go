@@ -204,6 +204,7 @@ func (h *Host) startAPIServer(ctx context.Context) (*http.Transport, error) {
 		egress: byAddressOnly(h.office.DialContext), audit: h.trail,
 	}, func(a *apiServer) {
 		h.net.SetServices(vnet.NewServiceTable(a.informers))
+		h.net.SetStreet(vnet.NewStreetTable(a.informers))
 		h.net.SetPolicies(vnet.NewPolicyTable(a.informers))
 	})
 	if err != nil {

@@ -40,6 +40,9 @@ func (h *Host) Audit(after uint64, max int) ([]lab.AuditEntry, <-chan struct{}) 
 
 // Dial opens a connection from the street into the cluster's network.
 func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if network == controlapi.NetworkStreet {
+		return h.street.DialStreet(ctx, address)
+	}
 	return h.street.DialContext(ctx, network, address)
 }
 

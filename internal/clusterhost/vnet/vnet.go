@@ -38,6 +38,7 @@ type Network struct {
 	conns    int
 	services *ServiceTable
 	policies *PolicyTable
+	street   *StreetTable
 	health   *proxyHealth // nil until somebody asks
 	dnsReady func() bool
 	upstream netip.Addr // name server of the world
