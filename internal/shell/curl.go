@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -45,6 +46,7 @@ type curlOptions struct {
 	max, connect                                  time.Duration
 	retry                                         int
 	resolve                                       map[string]string
+	connected                                     *atomic.Bool // of the transfer that runs
 }
 
 func curl(ctx context.Context, env Env, args []string) int {
@@ -233,6 +235,7 @@ func (e Env) curlOne(ctx context.Context, o curlOptions, target string) int {
 	}
 	start := time.Now()
 	var remote string
+	o.connected = new(atomic.Bool)
 	security := &tls.Config{InsecureSkipVerify: o.insecure}
 	if o.caCert != "" && !o.insecure {
 		pem, err := readFile(e.FS, abs(e.Dir, o.caCert), maxHeld)
@@ -259,6 +262,7 @@ func (e Env) curlOne(ctx context.Context, o curlOptions, target string) int {
 			if err != nil {
 				return nil, &dialFailure{err}
 			}
+			o.connected.Store(true)
 			if a := c.RemoteAddr(); a != nil {
 				remote = a.String()
 			}

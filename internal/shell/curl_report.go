@@ -50,7 +50,7 @@ func (e Env) curlFailure(ctx context.Context, o curlOptions, u *url.URL, err err
 	switch {
 	case errors.As(err, &dns) && !timedOut:
 		return e.curlFail(o, curlNoHost, "Could not resolve host: "+u.Hostname())
-	case timedOut && errors.As(err, &d):
+	case timedOut && (errors.As(err, &d) || !o.connected.Load()):
 		if ctx.Err() == nil && o.connect < 75*time.Second || ctx.Err() != nil {
 			return e.curlFail(o, curlTimeout, fmt.Sprintf("Connection timed out after %d milliseconds", ms))
 		}

@@ -44,6 +44,8 @@ kubectl wait --for=condition=Ready pod/curl pod/box --timeout=40s`)
 		{"all", "kubectl get all | grep -c web", ""},
 		{"rollout", "kubectl rollout status deployment/web; kubectl rollout history deployment/web", "successfully rolled out"},
 		{"curl a Service", "NS=$(kubectl config view | grep namespace: | awk '{print $2}'); curl -s web.$NS/ | grep -c Hostname; nslookup web.$NS | grep -c Address", "1\n2"},
+		{"a guest in the street", "kubectl expose deployment web --name=door --port=80 --type=LoadBalancer; kubectl wait --for=jsonpath='{.status.loadBalancer.ingress}' service/door --timeout=40s; guest -n 8 --json http://$(kubectl get svc door -o jsonpath='{.status.loadBalancer.ingress[0].ip}')/ | jq -c '[.visits, .failed, ([.by[]] | add)]'", "[8,0,8]"},
+		{"a guest can't come by ClusterIP", "guest http://$(kubectl get svc web -o jsonpath='{.spec.clusterIP}')/; echo code $?", "code 1"},
 		{"explain", "kubectl explain pod.spec.containers | head -2", "KIND:"},
 		{"top", "kubectl top nodes; true", ""},
 	} {

@@ -205,7 +205,11 @@ func (i *Interface) nameserver(ip netip.Addr) (*ServiceTable, serverState) {
 		return nil, silent
 	}
 	if ip == upstream {
-		if client, ok := i.stack.source(ip); ok && n.passes(i.stack, client, netip.AddrPortFrom(ip, 53), "UDP") {
+		n.mu.Lock()
+		far := n.byIP[ip]
+		cut := far != nil && !i.stack.reachesLocked(far)
+		n.mu.Unlock()
+		if client, ok := i.stack.source(ip); ok && n.passes(i.stack, client, netip.AddrPortFrom(ip, 53), "UDP") && !cut {
 			return newServiceTable(), answers
 		}
 		return nil, silent
