@@ -19,7 +19,7 @@ const (
 // always name a tag.
 func Default() *Registry {
 	r := NewRegistry()
-	for _, add := range []func(*Registry) error{addCook, addToolbox, addBusybox, addCurl, addWhoami, addNginx, addPause, addHost} {
+	for _, add := range []func(*Registry) error{addCook, addToolbox, addBusybox, addCurl, addWhoami, addNginx, addPause, addKubectl, addHost} {
 		if err := add(r); err != nil {
 			panic(err) // a name in this file can't be parsed: every start would fail the same way
 		}
@@ -57,9 +57,11 @@ func addCook(r *Registry) error {
 }
 
 func addToolbox(r *Registry) error {
+	programs := ownAll(shellBytes, r.userland("sh", "ash", "bash"))
+	programs["kubectl"] = own(20*mib, kubectlProgram)
 	return r.AddTagged(Image{
 		SizeBytes: 18_874_368, Cmd: []string{"bash"}, Env: []string{path1, "HOME=/root"}, WorkDir: "/root",
-		Programs: ownAll(shellBytes, r.userland("sh", "ash", "bash")),
+		Programs: programs,
 		Files:    map[string][]byte{"/etc/os-release": release("alpine", "Alpine Linux", "3.22")},
 	}, "toolbox", "1.0", "1.0", "latest")
 }
@@ -237,4 +239,28 @@ func addPause(r *Registry) error {
 		}
 	}
 	return nil
+}
+
+// addKubectl adds images that jobs in tutorials talk to the API server with.
+func addKubectl(r *Registry) error {
+	for _, minor := range []string{"1.37", "1.36", "1.35", "1.34", "1.33", "1.32"} {
+		tags := []string{minor, minor + ".0"}
+		if minor == "1.37" {
+			tags = append(tags, "1.37.2", "latest")
+		}
+		programs := ownAll(shellBytes, r.userland("sh", "bash"))
+		programs["kubectl"] = own(20*mib, kubectlProgram)
+		for _, repository := range []string{"bitnami/kubectl", "bitnamilegacy/kubectl", "rancher/kubectl"} {
+			if err := r.AddTagged(Image{
+				SizeBytes: 71_303_168, Entrypoint: []string{"kubectl"}, Cmd: []string{"--help"}, Simulated: true,
+				Env: []string{path1, "HOME=/"}, Programs: programs,
+			}, repository, minor, tags...); err != nil {
+				return err
+			}
+		}
+	}
+	return r.AddTagged(Image{
+		SizeBytes: 27_262_976, Entrypoint: []string{"/bin/kubectl"}, Simulated: true, Env: []string{path1},
+		Programs: map[string]Program{"kubectl": own(20*mib, kubectlProgram)},
+	}, "registry.k8s.io/kubectl", "v1.37.2", "v1.37.2", "v1.37.0", "v1.36.0", "v1.35.0", "v1.34.0", "v1.33.0")
 }

@@ -1,6 +1,7 @@
 package pantry
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"kubistro/internal/clusterhost/pantry/podctl"
 	"kubistro/internal/shell"
 )
 
@@ -157,3 +159,13 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // WrappedRoundTripper is for client-go, which looks for the transport below.
 func (b *bearer) WrappedRoundTripper() http.RoundTripper { return b.RoundTripper }
+
+// kubectlProgram is the kubectl of containers.
+func kubectlProgram(ctx context.Context, p *Process) int {
+	return interruptible(ctx, p, func(ctx context.Context) int {
+		return podctl.Run(ctx, podctl.Options{
+			Config: p.InClusterConfig, Namespace: p.Namespace(), Args: p.Args[1:],
+			Dir: p.workDir(), FS: p.FS, In: p.Stdin, Out: p.Stdout, Err: p.Stderr,
+		})
+	})
+}
