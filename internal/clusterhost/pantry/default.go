@@ -250,13 +250,11 @@ func addKubectl(r *Registry) error {
 		}
 		programs := ownAll(shellBytes, r.userland("sh", "bash"))
 		programs["kubectl"] = own(20*mib, kubectlProgram)
-		for _, repository := range []string{"bitnami/kubectl", "bitnamilegacy/kubectl", "rancher/kubectl"} {
-			if err := r.AddTagged(Image{
-				SizeBytes: 71_303_168, Entrypoint: []string{"kubectl"}, Cmd: []string{"--help"}, Simulated: true,
-				Env: []string{path1, "HOME=/"}, Programs: programs,
-			}, repository, minor, tags...); err != nil {
-				return err
-			}
+		if err := r.AddTagged(Image{
+			SizeBytes: 71_303_168, Entrypoint: []string{"kubectl"}, Cmd: []string{"--help"}, Simulated: true,
+			Env: []string{path1, "HOME=/"}, Programs: programs,
+		}, "bitnami/kubectl", minor, tags...); err != nil {
+			return err
 		}
 	}
 	return r.AddTagged(Image{
