@@ -12,6 +12,7 @@ import (
 // A Pod talks to the API server as any in-cluster client: by the Service
 // kubernetes, with the mounted token, within its ServiceAccount's rights.
 func TestAPIServerFromAPod(t *testing.T) {
+	t.Parallel()
 	h := cluster(t)
 	ns := h.space(t)
 	h.apply(t, ns, `
@@ -74,6 +75,7 @@ func within(t *testing.T, check func() string) {
 
 // kubectl in a container: within the ServiceAccount's rights, on files of the container.
 func TestKubectlInAPod(t *testing.T) {
+	t.Parallel()
 	h := cluster(t)
 	ns := h.space(t)
 	h.apply(t, ns, `

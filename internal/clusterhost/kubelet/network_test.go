@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// visit asks for a page from outside of the cluster.
-func (h *host) visit(t *testing.T, url string) string {
+// fromStreet asks for a page from outside of the cluster.
+func (h *host) fromStreet(t *testing.T, url string) string {
 	t.Helper()
 	tr := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 		return h.api.Dial(ctx, "street", address)
@@ -79,6 +79,7 @@ spec:
 `
 
 func TestLoadBalancer(t *testing.T) {
+	t.Parallel()
 	h := cluster(t)
 	ns := h.space(t)
 	h.apply(t, ns, fmt.Sprintf(whoami, "door", "kitchen-2", ""))
@@ -100,20 +101,20 @@ spec: {type: LoadBalancer, externalTrafficPolicy: Local, selector: {app: door}, 
 		t.Errorf("address %s, finalizers %v, health check %d", ip, s.Finalizers, s.Spec.HealthCheckNodePort)
 	}
 	within(t, func() string {
-		if got := h.visit(t, "http://"+ip+":8000/"); !strings.Contains(got, "Hostname: door\n") || !strings.Contains(got, "RemoteAddr: 172.18.0.1:") {
+		if got := h.fromStreet(t, "http://"+ip+":8000/"); !strings.Contains(got, "Hostname: door\n") || !strings.Contains(got, "RemoteAddr: 172.18.0.1:") {
 			return "through the door: " + got
 		}
 		return ""
 	})
 	for node, want := range map[string]string{"kitchen-2": `"localEndpoints":1`, "kitchen-1": `"localEndpoints":0`} {
-		if got := h.visit(t, fmt.Sprintf("http://%s:%d/", node, s.Spec.HealthCheckNodePort)); !strings.Contains(got, want) {
+		if got := h.fromStreet(t, fmt.Sprintf("http://%s:%d/", node, s.Spec.HealthCheckNodePort)); !strings.Contains(got, want) {
 			t.Errorf("health check of %s: %s", node, got)
 		}
 	}
-	if got := h.visit(t, fmt.Sprintf("http://kitchen-2:%d/", s.Spec.Ports[0].NodePort)); !strings.Contains(got, "Hostname: door\n") {
+	if got := h.fromStreet(t, fmt.Sprintf("http://kitchen-2:%d/", s.Spec.Ports[0].NodePort)); !strings.Contains(got, "Hostname: door\n") {
 		t.Errorf("node port: %s", got)
 	}
-	if got := h.visit(t, "http://"+s.Spec.ClusterIP+":8000/"); !strings.Contains(got, "no route to host") {
+	if got := h.fromStreet(t, "http://"+s.Spec.ClusterIP+":8000/"); !strings.Contains(got, "no route to host") {
 		t.Errorf("ClusterIP from the street: %s", got)
 	}
 	within(t, func() string {
@@ -135,7 +136,7 @@ spec: {type: LoadBalancer, externalTrafficPolicy: Local, selector: {app: door}, 
 		return ""
 	})
 	within(t, func() string {
-		if got := h.visit(t, "http://"+ip+":8000/"); !strings.Contains(got, "no route to host") {
+		if got := h.fromStreet(t, "http://"+ip+":8000/"); !strings.Contains(got, "no route to host") {
 			return "after deletion: " + got
 		}
 		return ""
@@ -143,6 +144,7 @@ spec: {type: LoadBalancer, externalTrafficPolicy: Local, selector: {app: door}, 
 }
 
 func TestNetworkPolicyOfACluster(t *testing.T) {
+	t.Parallel()
 	h := cluster(t)
 	ns := h.space(t)
 	h.apply(t, ns, fmt.Sprintf(whoami, "kitchen", "kitchen-1", ""))
@@ -197,6 +199,7 @@ spec: {containers: [{name: c, image: toolbox, command: [sleep, infinity]}]}
 }
 
 func TestHostPortsAndResolvers(t *testing.T) {
+	t.Parallel()
 	h := cluster(t)
 	ns := h.space(t)
 	h.apply(t, ns, fmt.Sprintf(whoami, "porter", "kitchen-3", ", hostPort: 8088"))
@@ -234,7 +237,7 @@ spec:
 	for _, p := range []string{"porter", "cook", "outsider", "guard"} {
 		h.pod(t, ns, p, ready)
 	}
-	if got := h.visit(t, "http://kitchen-3:8088/"); !strings.Contains(got, "Hostname: porter\n") {
+	if got := h.fromStreet(t, "http://kitchen-3:8088/"); !strings.Contains(got, "Hostname: porter\n") {
 		t.Errorf("host port: %s", got)
 	}
 	if got := h.mustExec(t, ns, "cook", "curl", "-sS", "http://porter.example:8088/"); !strings.Contains(got, "Hostname: porter\n") {
