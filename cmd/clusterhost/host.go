@@ -119,6 +119,7 @@ func serveControl(ctx context.Context, h *controlplane.Host, s settings, dir str
 		return nil, fmt.Errorf("control API: %w", err)
 	}
 	srv := controlserver.New(h, h, clock.RealClock{}, log)
+	srv.ServeWhiteboard(h)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

@@ -12,6 +12,7 @@
 //	log           the host's own log (stderr)
 //	pki/          CA, serving certificate, service account key, tokens
 //	etcd/         the whiteboard
+//	encryption.yaml  the EncryptionConfiguration, once one was set
 //	nodes/        checkpoints and disks of the simulated kubelets
 //
 // Program: clusterhost run --dir DIR [--orphan 10m] [--memory 512Mi] [--etcd-quota 128Mi]. It exits by

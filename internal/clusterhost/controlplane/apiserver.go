@@ -35,12 +35,13 @@ type apiServer struct {
 
 // apiServerParts are what the API server is put together from.
 type apiServerParts struct {
-	pki      *pki
-	etcd     *etcdMember
-	listener net.Listener
-	dialSelf func(context.Context, string, string) (net.Conn, error) // to listener
-	egress   utilnet.DialFunc
-	audit    *auditTrail
+	pki        *pki
+	etcd       *etcdMember
+	encryption *encryption
+	listener   net.Listener
+	dialSelf   func(context.Context, string, string) (net.Conn, error) // to listener
+	egress     utilnet.DialFunc
+	audit      *auditTrail
 }
 
 // apiServerGates are features that are off, for the whole process. One measures all

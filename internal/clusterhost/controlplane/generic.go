@@ -75,7 +75,7 @@ func buildGeneric(ctx context.Context, s options.CompletedOptions, parts apiServ
 	describe(c)
 	c.LongRunningFunc = filters.BasicLongRunningRequestCheck(sets.NewString("watch", "proxy"),
 		sets.NewString("attach", "exec", "proxy", "log", "portforward"))
-	if g.storage, err = storageFactory(c, s, parts.etcd); err != nil {
+	if g.storage, err = storageFactory(c, s, parts); err != nil {
 		return nil, err
 	}
 	drained := wait.ContextForChannel(c.DrainedNotify())
@@ -134,7 +134,7 @@ func describe(c *genericapiserver.Config) {
 	c.OpenAPIV3Config.Info.Title = "Kubernetes"
 }
 
-func storageFactory(c *genericapiserver.Config, s options.CompletedOptions, m *etcdMember) (*serverstorage.DefaultStorageFactory, error) {
+func storageFactory(c *genericapiserver.Config, s options.CompletedOptions, parts apiServerParts) (*serverstorage.DefaultStorageFactory, error) {
 	s.Etcd.StorageConfig.Transport.EgressLookup = c.EgressSelector.Lookup
 	s.Etcd.StorageConfig.Transport.TracerProvider = c.TracerProvider
 	sc := kubeapiserver.NewStorageFactoryConfigEffectiveVersion(c.EffectiveVersion)
@@ -145,10 +145,11 @@ func storageFactory(c *genericapiserver.Config, s options.CompletedOptions, m *e
 		return nil, fmt.Errorf("storage: %w", err)
 	}
 	f.StorageConfig.StorageObjectCountTracker = c.StorageObjectCountTracker
+	c.ResourceTransformers = parts.encryption.transformers
 	if err := s.Etcd.ApplyWithStorageFactoryTo(f, c); err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
 	}
-	c.RESTOptionsGetter, err = newDirectStorage(wait.ContextForChannel(c.DrainedNotify()), c.RESTOptionsGetter, s.Etcd, m)
+	c.RESTOptionsGetter, err = newDirectStorage(wait.ContextForChannel(c.DrainedNotify()), c.RESTOptionsGetter, s.Etcd, parts.etcd)
 	return f, err
 }
 

@@ -39,13 +39,14 @@ type Host struct {
 	ended chan struct{} // closed when Run returns
 
 	// What start makes; end takes it down in reverse order.
-	pki       *pki
-	etcd      *etcdMember
-	api       *apiServer
-	stopAPI   context.CancelFunc
-	manager   *controllerManager
-	scheduler *schedulerProcess
-	balancers *balancers // nil when the cluster has none
+	pki        *pki
+	etcd       *etcdMember
+	api        *apiServer
+	stopAPI    context.CancelFunc
+	manager    *controllerManager
+	scheduler  *schedulerProcess
+	balancers  *balancers // nil when the cluster has none
+	encryption *encryption
 
 	roles     sync.Mutex
 	rolesMade bool
@@ -199,8 +200,11 @@ func (h *Host) startAPIServer(ctx context.Context) (*http.Transport, error) {
 	// The API server outlives the parts that need it to end well.
 	running, stop := context.WithCancel(context.Background())
 	h.stopAPI = stop
+	if h.encryption, err = openEncryption(running, h.cfg.Dir); err != nil {
+		return nil, fmt.Errorf("API server: %w", err)
+	}
 	h.api, err = startAPIServer(running, apiServerParts{
-		pki: h.pki, etcd: h.etcd, listener: h.listener, dialSelf: dial,
+		pki: h.pki, etcd: h.etcd, encryption: h.encryption, listener: h.listener, dialSelf: dial,
 		egress: byAddressOnly(h.office.DialContext), audit: h.trail,
 	}, func(a *apiServer) {
 		h.net.SetServices(vnet.NewServiceTable(a.informers))

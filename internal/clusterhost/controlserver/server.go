@@ -48,6 +48,7 @@ type Server struct {
 	clock   clock.Clock
 	log     *slog.Logger
 	http    *http.Server
+	mux     *http.ServeMux
 	stop    context.CancelFunc
 	done    context.Context
 
@@ -62,6 +63,7 @@ func New(c Cluster, s Streams, clk clock.Clock, log *slog.Logger) *Server {
 	srv := &Server{cluster: c, streams: s, clock: clk, log: log, last: clk.Now()}
 	srv.done, srv.stop = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
+	srv.mux = mux
 	mux.HandleFunc("GET "+controlapi.PathStatus, srv.status)
 	mux.HandleFunc("GET "+controlapi.PathAccess, srv.access)
 	mux.HandleFunc("GET "+controlapi.PathUsage, srv.usage)
