@@ -58,7 +58,7 @@ func newBoot(k *Kubelet, iface *vnet.Interface, cp *checkpoint) *boot {
 	if cp != nil {
 		b.id = cp.BootID
 		for _, name := range cp.Images {
-			if _, err := k.images.pull(name, name); err != nil {
+			if err := k.images.restore(name, cp.Access[name]); err != nil {
 				b.log.Debug("an image is no longer there", "image", name, "err", err)
 			}
 		}

@@ -28,9 +28,11 @@ const (
 // checkpoint is a node's state between two runs of the process. It exists on
 // disk only after a graceful stop; the next start consumes it.
 type checkpoint struct {
-	BootID string       `json:"bootID"`
-	Images []string     `json:"images,omitempty"`
-	Pods   []*frozenPod `json:"pods"`
+	BootID string   `json:"bootID"`
+	Images []string `json:"images,omitempty"`
+	// Access says with which logins images of private registries were pulled.
+	Access map[string][]string `json:"access,omitempty"`
+	Pods   []*frozenPod        `json:"pods"`
 }
 
 type frozenPod struct {
@@ -115,11 +117,14 @@ func saveCheckpoint(dir string, c *checkpoint) error {
 
 // checkpoint writes down all Pods. The workers have stopped; programs still run.
 func (b *boot) checkpoint() *checkpoint {
-	c := &checkpoint{BootID: b.id}
+	c := &checkpoint{BootID: b.id, Access: map[string][]string{}}
 	room := int64(frozenFileBytes)
 	b.k.images.mu.Lock()
 	for _, img := range b.k.images.images {
 		c.Images = append(c.Images, img.Name)
+		if marks, private := b.k.images.access[img.Name]; private {
+			c.Access[img.Name] = marks
+		}
 	}
 	b.k.images.mu.Unlock()
 	for _, w := range b.all() {

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sort"
@@ -20,10 +21,11 @@ type imageStore struct {
 
 	mu     sync.Mutex
 	images map[string]*pantry.Image // by normalised name
+	access map[string][]string      // of images from private registries: logins and Secrets that they were pulled with
 }
 
 func newImageStore(r *pantry.Registry) *imageStore {
-	return &imageStore{registry: r, images: map[string]*pantry.Image{}}
+	return &imageStore{registry: r, images: map[string]*pantry.Image{}, access: map[string][]string{}}
 }
 
 // withTag adds the default tag as images/image_manager.go's applyDefaultImageTag
@@ -53,10 +55,17 @@ func (s *imageStore) pull(ref, normal string) (*pantry.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.images[normal] = img
+	s.keep(normal, img, nil)
 	return img, nil
+}
+
+// restore takes up an image that the node has had.
+func (s *imageStore) restore(name string, access []string) error {
+	img, err := s.registry.Known(name)
+	if err == nil {
+		s.keep(name, img, access)
+	}
+	return err
 }
 
 // list is what the Node reports, largest first: images/image_gc_manager.go.
@@ -107,7 +116,7 @@ type pullState struct {
 
 // ensureImage follows images/image_manager.go, EnsureImageExists: it returns the
 // image, or the waiting reason and message and, for a back-off, until when.
-func (w *worker) ensureImage(c *corev1.Container, path string) (*pantry.Image, *startProblem) {
+func (w *worker) ensureImage(ctx context.Context, c *corev1.Container, path string) (*pantry.Image, *startProblem) {
 	record := func(kind, reason, format string, args ...any) {
 		w.b.podEvent(w.pod, path, kind, reason, format, args...)
 	}
@@ -118,8 +127,9 @@ func (w *worker) ensureImage(c *corev1.Container, path string) (*pantry.Image, *
 		return nil, &startProblem{reason: "InvalidImageName", message: msg}
 	}
 	store := w.b.k.images
+	logins := w.pullLogins(ctx)
 	if c.ImagePullPolicy != corev1.PullAlways {
-		if img := store.have(normal); img != nil {
+		if img := store.have(normal); img != nil && store.accessible(normal, logins) {
 			note := ""
 			if img.Simulated {
 				note = "." + simulatedNote
@@ -133,18 +143,18 @@ func (w *worker) ensureImage(c *corev1.Container, path string) (*pantry.Image, *
 			return nil, &startProblem{reason: "ErrImageNeverPull", message: msg}
 		}
 	}
-	return w.pullImage(image, normal, record)
+	return w.pullImage(c.Image, image, normal, logins, record)
 }
 
-func (w *worker) pullImage(image, normal string, record func(kind, reason, format string, args ...any)) (*pantry.Image, *startProblem) {
+func (w *worker) pullImage(asked, image, normal string, logins []pullLogin, record func(kind, reason, format string, args ...any)) (*pantry.Image, *startProblem) {
 	clock := w.b.k.clock
-	st := w.pulls[image]
+	st := w.pulls[asked]
 	if st == nil {
 		st = &pullState{}
-		w.pulls[image] = st
+		w.pulls[asked] = st
 	}
 	if until, wait := st.Backoff.since(st.Backoff.Last, clock.Now()); wait {
-		msg := fmt.Sprintf("Back-off pulling image %q", image)
+		msg := fmt.Sprintf("Back-off pulling image %q", asked)
 		record(corev1.EventTypeNormal, "BackOff", "%s", msg)
 		if st.Last != "" {
 			msg += ": " + st.Last
@@ -152,11 +162,11 @@ func (w *worker) pullImage(image, normal string, record func(kind, reason, forma
 		return nil, &startProblem{reason: "ImagePullBackOff", message: msg, until: until, later: true}
 	}
 	st.Last = ""
-	record(corev1.EventTypeNormal, "Pulling", "Pulling image %q", image)
+	record(corev1.EventTypeNormal, "Pulling", "Pulling image %q", asked)
 	start := clock.Now()
-	img, err := w.b.k.images.pull(image, normal)
+	img, err := w.b.k.images.pullWith(image, normal, logins)
 	if err != nil {
-		record(corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %v", image, err)
+		record(corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %v", asked, err)
 		st.Backoff.next(clock.Now(), clock.Now())
 		problem := &startProblem{reason: "ErrImagePull", message: err.Error()}
 		var pe *pantry.PullError
@@ -166,12 +176,12 @@ func (w *worker) pullImage(image, normal string, record func(kind, reason, forma
 		st.Last = problem.reason + ": " + problem.message
 		return nil, problem
 	}
-	delete(w.pulls, image)
+	delete(w.pulls, asked)
 	took := clock.Since(start).Truncate(time.Millisecond)
 	note := ""
 	if img.Simulated {
 		note = simulatedNote
 	}
-	record(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.%s", image, took, took, img.SizeBytes, note)
+	record(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.%s", asked, took, took, img.SizeBytes, note)
 	return img, nil
 }

@@ -57,7 +57,7 @@ func (w *worker) start(ctx context.Context, s *slot) *startProblem {
 		w.b.podEvent(w.pod, path, corev1.EventTypeWarning, "Failed", "Error: %s", text)
 		return p
 	}
-	img, problem := w.ensureImage(c, path)
+	img, problem := w.ensureImage(ctx, c, path)
 	if problem != nil {
 		return failed(problem, problem.reason)
 	}

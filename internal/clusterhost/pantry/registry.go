@@ -15,6 +15,7 @@ import (
 type Registry struct {
 	mu     sync.RWMutex
 	images map[string]map[string]*Image // by repository, then tag
+	logins map[string]Login             // of private registries, by domain
 	rate   *rate.Limiter                // of the commands in all shells of all containers
 }
 
@@ -27,7 +28,7 @@ const (
 
 // NewRegistry makes an empty registry.
 func NewRegistry() *Registry {
-	return &Registry{images: make(map[string]map[string]*Image), rate: rate.NewLimiter(commandsPerSecond, commandBurst)}
+	return &Registry{images: make(map[string]map[string]*Image), logins: map[string]Login{}, rate: rate.NewLimiter(commandsPerSecond, commandBurst)}
 }
 
 // Add makes an image known under its Name, which is normalised. An empty ID is
@@ -77,9 +78,14 @@ func imageID(repository, version string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Pull finds an image by reference as a container runtime would. Errors are
-// *PullError.
-func (r *Registry) Pull(ref string) (*Image, error) {
+// Pull finds an image by reference as a container runtime would, without a login.
+// Errors are *PullError.
+func (r *Registry) Pull(ref string) (*Image, error) { return r.PullAs(ref, nil) }
+
+// Known finds an image that was pulled before, whoever was allowed to.
+func (r *Registry) Known(ref string) (*Image, error) { return r.find(ref) }
+
+func (r *Registry) find(ref string) (*Image, error) {
 	parsed, err := ParseReference(ref)
 	if err != nil {
 		return nil, &PullError{Invalid: true, Message: fmt.Sprintf(
@@ -143,11 +149,15 @@ func (r *Registry) Repositories() []Repository {
 	return out
 }
 
-// familiarNames are the repositories as people write them.
+// familiarNames are the repositories as people write them, without those of
+// private registries, which tell nobody what they have.
 func (r *Registry) familiarNames() []string {
 	names := make([]string, 0, len(r.images))
 	for name := range r.images {
-		names = append(names, familiar(name))
+		domain, _, _ := strings.Cut(name, "/")
+		if _, private := r.logins[domain]; !private {
+			names = append(names, familiar(name))
+		}
 	}
 	sort.Strings(names)
 	return names
