@@ -41,5 +41,10 @@ type AuditEntry struct {
 	Object      ObjectRef `json:"object"` // Kind is set where it is known
 	// Owner is the controlling owner of a created object, where the response was logged.
 	Owner *ObjectRef `json:"owner,omitempty"`
-	Code  int        `json:"code"` // HTTP status, 2xx
+	Code  int        `json:"code"` // HTTP status, 2xx; 101 for a session
+	// Session names a session in a container (subresource exec or attach), which has
+	// an entry when it begins and one, Ended, when it ends. Command is exec's, cut.
+	Session string `json:"session,omitempty"`
+	Ended   bool   `json:"ended,omitempty"`
+	Command string `json:"command,omitempty"`
 }

@@ -2,6 +2,8 @@ package controlplane
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -78,7 +80,11 @@ func (t *auditTrail) String() string            { return "kubistro" }
 
 // reduce makes an entry of an event; false for what changed nothing.
 func (t *auditTrail) reduce(e *auditinternal.Event) (lab.AuditEntry, bool) {
-	if e.ObjectRef == nil || e.ResponseStatus == nil || e.ResponseStatus.Code < 200 || e.ResponseStatus.Code > 299 {
+	if e.ObjectRef == nil || e.ResponseStatus == nil {
+		return lab.AuditEntry{}, false
+	}
+	entered := entersContainer(e.ObjectRef)
+	if code := e.ResponseStatus.Code; !(entered && code == http.StatusSwitchingProtocols) && (code < 200 || code > 299) {
 		return lab.AuditEntry{}, false
 	}
 	if strings.Contains(e.RequestURI, "dryRun=") {
@@ -94,6 +100,9 @@ func (t *auditTrail) reduce(e *auditinternal.Event) (lab.AuditEntry, bool) {
 		Resource: o.Resource, APIGroup: o.APIGroup, Subresource: o.Subresource, Code: int(e.ResponseStatus.Code),
 		Object: lab.ObjectRef{Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
 	}
+	if entered {
+		out.Session, out.Ended, out.Command = string(e.AuditID), e.Stage == auditinternal.StageResponseComplete, commandOf(e.RequestURI)
+	}
 	if e.ResponseObject != nil && e.Verb == "create" && o.Subresource == "" {
 		t.learn(e.ResponseObject.Raw, &out)
 	}
@@ -101,6 +110,26 @@ func (t *auditTrail) reduce(e *auditinternal.Event) (lab.AuditEntry, bool) {
 		out.Object.Kind = t.kinds.kind(o.APIGroup, o.Resource)
 	}
 	return out, true
+}
+
+// entersContainer says whether a request opens a session in a container: what a
+// learner does there can end it or change its health.
+func entersContainer(o *auditinternal.ObjectReference) bool {
+	return o.Resource == "pods" && o.APIGroup == "" && (o.Subresource == "exec" || o.Subresource == "attach")
+}
+
+// maxCommand bounds a command in an entry, in bytes.
+const maxCommand = 200
+
+// commandOf is the command of a request for exec, as one line.
+func commandOf(uri string) string {
+	_, query, _ := strings.Cut(uri, "?")
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return ""
+	}
+	c := strings.Join(q["command"], " ")
+	return strings.ToValidUTF8(c[:min(len(c), maxCommand)], "")
 }
 
 // learn takes from the response of a create what the request doesn't say: the
@@ -125,24 +154,29 @@ func auditRules() audit.PolicyRuleEvaluator {
 	group := func(g string, resources ...string) []auditinternal.GroupResources {
 		return []auditinternal.GroupResources{{Group: g, Resources: resources}}
 	}
-	omit := []auditinternal.Stage{auditinternal.StageRequestReceived, auditinternal.StageResponseStarted}
+	begun := []auditinternal.Stage{auditinternal.StageResponseStarted}
+	rules := []auditinternal.PolicyRule{
+		{Level: auditinternal.LevelNone, Resources: append(group("coordination.k8s.io"),
+			auditinternal.GroupResources{Group: "events.k8s.io"},
+			auditinternal.GroupResources{Group: "authentication.k8s.io"},
+			auditinternal.GroupResources{Group: "authorization.k8s.io"},
+			auditinternal.GroupResources{Resources: []string{
+				"events", "serviceaccounts/token", "pods/portforward",
+				"pods/proxy", "services/proxy", "nodes/proxy",
+			}})},
+		{Level: auditinternal.LevelNone, UserGroups: []string{"system:nodes"}, Resources: group("", "nodes", "nodes/status")},
+		{Level: auditinternal.LevelMetadata, Verbs: []string{"create"}, Resources: group("", "secrets", "configmaps", "serviceaccounts")},
+		{Level: auditinternal.LevelMetadata, Verbs: []string{"create"}, Resources: group("", "pods/binding", "pods/eviction")},
+		{Level: auditinternal.LevelRequestResponse, Verbs: []string{"create"}},
+		{Level: auditinternal.LevelMetadata, Verbs: []string{"update", "patch", "delete", "deletecollection"}},
+	}
+	for i := range rules {
+		rules[i].OmitStages = begun
+	}
+	sessions := auditinternal.PolicyRule{Level: auditinternal.LevelMetadata, Verbs: []string{"get", "create"}, Resources: group("", "pods/exec", "pods/attach")}
 	return auditpolicy.NewPolicyRuleEvaluator(&auditinternal.Policy{
-		OmitStages:        omit,
+		OmitStages:        []auditinternal.Stage{auditinternal.StageRequestReceived},
 		OmitManagedFields: true,
-		Rules: []auditinternal.PolicyRule{
-			{Level: auditinternal.LevelNone, Resources: append(group("coordination.k8s.io"),
-				auditinternal.GroupResources{Group: "events.k8s.io"},
-				auditinternal.GroupResources{Group: "authentication.k8s.io"},
-				auditinternal.GroupResources{Group: "authorization.k8s.io"},
-				auditinternal.GroupResources{Resources: []string{
-					"events", "serviceaccounts/token", "pods/exec", "pods/attach", "pods/portforward",
-					"pods/proxy", "services/proxy", "nodes/proxy",
-				}})},
-			{Level: auditinternal.LevelNone, UserGroups: []string{"system:nodes"}, Resources: group("", "nodes", "nodes/status")},
-			{Level: auditinternal.LevelMetadata, Verbs: []string{"create"}, Resources: group("", "secrets", "configmaps", "serviceaccounts")},
-			{Level: auditinternal.LevelMetadata, Verbs: []string{"create"}, Resources: group("", "pods/binding", "pods/eviction")},
-			{Level: auditinternal.LevelRequestResponse, Verbs: []string{"create"}},
-			{Level: auditinternal.LevelMetadata, Verbs: []string{"update", "patch", "delete", "deletecollection"}},
-		},
+		Rules:             append([]auditinternal.PolicyRule{sessions}, rules...), // a session counts from its beginning, and its end
 	})
 }

@@ -114,9 +114,8 @@ func unrecorded(e lab.AuditEntry) bool {
 	case "serviceaccounts":
 		return e.Subresource == "token"
 	case "pods":
-		// Opening a shell changes nothing.
 		switch e.Subresource {
-		case "exec", "attach", "portforward", "proxy":
+		case "portforward", "proxy":
 			return true
 		}
 	}

@@ -42,6 +42,12 @@ func (h *history) cause(a act, p present) uint64 {
 		return h.counter(a, owner, "StatefulSet", deleted|ended|ready)
 	case "job-controller":
 		return h.counter(a, owner, "Job", deleted|ended)
+	case "cronjob-controller":
+		return h.cronJob(a, owner)
+	case "horizontal-pod-autoscaler":
+		return h.autoscaler(a, p)
+	case "pod-garbage-collector":
+		return h.lost(a, p)
 	case "daemonset-controller", "daemon-set-controller":
 		return h.daemonSet(a, owner, p)
 	case "kube-scheduler":
@@ -87,6 +93,61 @@ func (h *history) counter(a act, owner key, kind string, pods aspect) uint64 {
 	return newer(h.latest(line, a.actor, added|spec|deleted), h.latestChild(line, "Pod", a.actor, pods)).n
 }
 
+// cronJob makes a Job because the CronJob says so, whenever the clock is there; it
+// removes Jobs that have ended or that the next one replaces.
+func (h *history) cronJob(a act, owner key) uint64 {
+	line := owner
+	if a.key.kind == "CronJob" {
+		line = a.key
+	}
+	if line.kind != "CronJob" {
+		return 0
+	}
+	wanted := h.latest(line, a.actor, added|spec|deleted)
+	if a.key.kind == "Job" && a.verb != "delete" {
+		return wanted.n
+	}
+	return newer(wanted, h.latestChild(line, "Job", nobody, added|ended|status|deleted)).n
+}
+
+// autoscaler scales what its object names; the measurements that it reads aren't in the record.
+func (h *history) autoscaler(a act, p present) uint64 {
+	if a.key.kind == "HorizontalPodAutoscaler" {
+		return h.latest(a.key, a.actor, added|spec).n
+	}
+	var best mark
+	p.each("HorizontalPodAutoscaler", a.key.namespace, func(k key, s lab.ObjectState) {
+		if s.Service == a.key.kind+"/"+a.key.name {
+			best = newer(best, h.latest(k, a.actor, added|spec))
+		}
+	})
+	return best.n
+}
+
+// lost removes Pods whose node is gone.
+func (h *history) lost(a act, p present) uint64 {
+	pod, ok := p.state(a.key)
+	if !ok || pod.Node == "" {
+		return 0
+	}
+	return h.latest(key{kind: "Node", name: pod.Node}, nobody, deleted).n
+}
+
+// preemption deletes a Pod for one that found no room. With several that wait it
+// isn't known for which.
+func (h *history) preemption(a act, p present) uint64 {
+	var waiting []key
+	for k, t := range h.objects {
+		if s, ok := p.state(k); ok && k.kind == "Pod" && !t.gone && s.Node == "" && !s.Deleting {
+			waiting = append(waiting, k)
+		}
+	}
+	if len(waiting) != 1 {
+		return 0
+	}
+	return h.latest(waiting[0], a.actor, added|spec).n
+}
+
 func (h *history) daemonSet(a act, owner key, p present) uint64 {
 	n := h.counter(a, owner, "DaemonSet", deleted|ended)
 	if n == 0 || a.key.kind != "Pod" {
@@ -104,6 +165,9 @@ func (h *history) daemonSet(a act, owner key, p present) uint64 {
 func (h *history) scheduler(a act, p present) uint64 {
 	if a.key.kind != "Pod" {
 		return 0
+	}
+	if a.verb == "delete" {
+		return h.preemption(a, p)
 	}
 	pod := h.latest(a.key, a.actor, added|spec)
 	tried := h.latestBy(a.key, a.actor)
@@ -123,8 +187,8 @@ func (h *history) scheduler(a act, p present) uint64 {
 	return best.n
 }
 
-// kubelet follows what others write about its Pods. What it reports when
-// nobody wrote since the Pod ran (a crash, a probe) comes from the containers: unknown here.
+// kubelet follows what others write about its Pods, and what they do inside them. What
+// it reports when nobody did either since the Pod ran (a crash, a probe) comes from the containers: unknown here.
 func (h *history) kubelet(a act, _ string) uint64 {
 	if a.key.kind != "Pod" {
 		return 0
@@ -132,7 +196,7 @@ func (h *history) kubelet(a act, _ string) uint64 {
 	if a.verb == "delete" { // the last word about a Pod that somebody sent away
 		return h.latest(a.key, a.actor, deleted).n
 	}
-	foreign := h.latest(a.key, a.actor, added|spec|deleted|ready)
+	foreign := newer(h.latest(a.key, a.actor, added|spec|deleted|ready), h.session(a.key))
 	t := h.objects[a.key]
 	if t == nil {
 		return 0

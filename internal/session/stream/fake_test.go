@@ -200,8 +200,12 @@ func deleting(o *unstructured.Unstructured) {
 func wrote(user, verb, resource, name string, more ...string) lab.AuditEntry {
 	e := lab.AuditEntry{Time: time.Now(), User: user, Verb: verb, Resource: resource, Object: lab.ObjectRef{Namespace: "default", Name: name}, Code: 200}
 	switch resource {
-	case "deployments", "replicasets":
+	case "deployments", "replicasets", "statefulsets", "daemonsets":
 		e.APIGroup = "apps"
+	case "jobs", "cronjobs":
+		e.APIGroup = "batch"
+	case "horizontalpodautoscalers":
+		e.APIGroup = "autoscaling"
 	case "endpointslices":
 		e.APIGroup = "discovery.k8s.io"
 	}

@@ -99,7 +99,7 @@ func NewFeed(c FeedConfig) *Feed {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &Feed{
 		record: c.Record, clock: c.Clock, log: c.Log, system: c.System,
-		states: map[key]known{}, events: map[string]int32{}, history: newHistory(),
+		states: map[key]known{}, events: map[string]int32{}, history: newHistory(c.Clock.Now),
 		limiter: rate.NewLimiter(framesPerSecond, framesBurst),
 		in:      make(chan func(), 256), stop: cancel, done: make(chan struct{}),
 		dirty: c.Changed, save: c.Save,
@@ -138,7 +138,7 @@ func (f *Feed) Follow(cluster string) (since time.Time) {
 		return f.heard()
 	}
 	f.cluster = cluster
-	f.states, f.events, f.history, f.late = map[key]known{}, map[string]int32{}, newHistory(), nil
+	f.states, f.events, f.history, f.late = map[key]known{}, map[string]int32{}, newHistory(f.clock.Now), nil
 	f.record.Resync()
 	return f.clock.Now()
 }

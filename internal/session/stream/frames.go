@@ -21,6 +21,10 @@ func (f *Feed) frames(j *joint) {
 	var because uint64
 	if j.entry != nil {
 		actor = auditActor(j.entry.User, j.entry.UserAgent)
+		if j.entry.Session != "" {
+			f.entered(j, actor)
+			return
+		}
 		because = f.written(j, actor)
 		if j.change == nil {
 			f.late.keep(j, actor, because, f.clock.Now())
@@ -88,6 +92,22 @@ func (f *Feed) written(j *joint, actor string) uint64 {
 	return n
 }
 
+// entered makes the frame of a session that somebody opened in a container, and
+// notes when it is over. The lab's own tell nothing.
+func (f *Feed) entered(j *joint, actor string) {
+	e := j.entry
+	switch {
+	case actor == ActorLab || !f.system && ownNamespace(e.Object.Namespace):
+	case e.Ended:
+		f.history.leave(j.key, e.Session, f.clock.Now().Add(sessionEcho))
+	default:
+		n := f.emit(lab.Event{Time: e.Time, Type: lab.EventAudit, Actor: actor, Verb: e.Subresource, Message: cut(e.Command), Object: bounds(e.Object)})
+		if n != 0 {
+			f.history.add(j.key, mark{n: n, actor: actor, what: inside, session: e.Session})
+		}
+	}
+}
+
 // idle reports whether a write without a change changed nothing, rather than
 // came so late that its change stands in the record already, by nobody known.
 func (f *Feed) idle(j *joint) bool {
@@ -106,6 +126,8 @@ func auditAspect(verb string) aspect {
 		return deleted
 	case "bind":
 		return ready
+	case "exec", "attach":
+		return inside
 	}
 	return spec
 }

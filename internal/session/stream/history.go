@@ -1,6 +1,10 @@
 package stream
 
-import "kubistro/internal/lab"
+import (
+	"time"
+
+	"kubistro/internal/lab"
+)
 
 // key names an object without its uid: what audit entries and owners can give.
 type key struct{ kind, namespace, name string }
@@ -18,6 +22,7 @@ const (
 	ended          // a Pod that has failed or completed
 	deleted        // deletion asked for, or gone
 	running        // a Pod that runs now
+	inside         // a session in a container
 )
 
 // mark is a frame in the history of an object.
@@ -25,7 +30,14 @@ type mark struct {
 	n     uint64
 	actor string
 	what  aspect
+
+	session string    // of a session in a container
+	until   time.Time // what ends or changes the container till then may come from it; zero: the session is open
 }
+
+// sessionEcho is how long after a session something may still follow from it: a
+// probe that fails three times takes half a minute.
+const sessionEcho = 10 * time.Second
 
 // trace is an object's recent history.
 type trace struct {
@@ -47,10 +59,11 @@ type history struct {
 	objects  map[key]*trace
 	children map[key]map[key]struct{}
 	gone     []key
+	now      func() time.Time
 }
 
-func newHistory() *history {
-	return &history{objects: map[key]*trace{}, children: map[key]map[key]struct{}{}}
+func newHistory(now func() time.Time) *history {
+	return &history{now: now, objects: map[key]*trace{}, children: map[key]map[key]struct{}{}}
 }
 
 func (h *history) trace(k key) *trace {
@@ -94,6 +107,33 @@ func (h *history) add(k key, m mark) {
 	if len(t.marks) > maxMarks {
 		t.marks = append(t.marks[:0], t.marks[1:]...)
 	}
+}
+
+// leave notes that a session has ended.
+func (h *history) leave(k key, session string, until time.Time) {
+	t := h.objects[k]
+	if t == nil {
+		return
+	}
+	for i := range t.marks {
+		if m := &t.marks[i]; m.session == session && m.what == inside {
+			m.until = until
+		}
+	}
+}
+
+// session is the newest session in a container of a Pod that is open, or has just ended.
+func (h *history) session(k key) mark {
+	t := h.objects[k]
+	if t == nil {
+		return mark{}
+	}
+	for i := len(t.marks) - 1; i >= 0; i-- {
+		if m := t.marks[i]; m.session != "" && (m.until.IsZero() || h.now().Before(m.until)) {
+			return m
+		}
+	}
+	return mark{}
 }
 
 func (h *history) remove(k key, last lab.ObjectState) {

@@ -99,7 +99,7 @@ func (f *Feed) audit(e lab.AuditEntry) {
 	}
 	j := &joint{key: k, entry: &e}
 	now := f.clock.Now()
-	if kindOf(e.Resource, e.APIGroup) != "" && e.Object.Name != "" && now.Sub(e.Time) < time.Second {
+	if kindOf(e.Resource, e.APIGroup) != "" && e.Object.Name != "" && e.Session == "" && now.Sub(e.Time) < time.Second {
 		j.deadline = now.Add(joinWait)
 	}
 	f.push(j)
@@ -115,6 +115,9 @@ func (f *Feed) push(j *joint) {
 // fits reports whether a write can have made a change.
 func (f *Feed) fits(c Change, e lab.AuditEntry) bool {
 	if d := c.at.Sub(e.Time); d > 2*time.Second || d < -2*time.Second {
+		return false
+	}
+	if e.Session != "" { // changes nothing by itself
 		return false
 	}
 	if uid := string(c.Object.GetUID()); e.Object.UID != "" && uid != e.Object.UID {
