@@ -3,6 +3,7 @@ package pantry
 import (
 	"errors"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -77,7 +78,10 @@ func TestEveryImageIsWhole(t *testing.T) {
 	id := regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	for _, repo := range r.Repositories() {
 		for _, tag := range repo.Tags {
-			img := mustPull(t, r, repo.Name+":"+tag)
+			img, err := r.Known(repo.Name + ":" + tag)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if !id.MatchString(img.ID) || img.SizeBytes <= 0 || img.Name != repo.Name+":"+tag {
 				t.Errorf("%s: ID %s, size %d", img.Name, img.ID, img.SizeBytes)
 			}
@@ -85,7 +89,8 @@ func TestEveryImageIsWhole(t *testing.T) {
 			if len(argv) == 0 {
 				t.Errorf("%s has nothing to run", img.Name)
 			}
-			own := repo.Name == "docker.io/library/grill-cook" || repo.Name == "docker.io/library/toolbox"
+			own := repo.Name == "docker.io/library/grill-cook" || repo.Name == "docker.io/library/toolbox" ||
+				strings.HasPrefix(repo.Name, "docker.io/kubistro/") || strings.HasPrefix(repo.Name, PrivateRegistry+"/")
 			if img.Simulated == own {
 				t.Errorf("%s: simulated %v", img.Name, img.Simulated)
 			}
@@ -123,6 +128,30 @@ func TestToolsOfImages(t *testing.T) {
 			if (img.Programs[name] != nil) != there {
 				t.Errorf("%s in %s: %v, want %v", name, ref, !there, there)
 			}
+		}
+	}
+}
+
+// TestPrivateRegistry: who pulls without the right login isn't even told what there is.
+func TestPrivateRegistry(t *testing.T) {
+	r := Default()
+	const ref, missing = PrivateRegistry + "/private/grill-cook:1.4", PrivateRegistry + "/private/none:1"
+	right, wrong := &Login{PrivateUser, PrivatePassword}, &Login{PrivateUser, "guess"}
+	for _, c := range []struct {
+		ref   string
+		login *Login
+		want  string
+	}{
+		{ref, nil, "insufficient_scope: authorization failed"},
+		{missing, nil, "insufficient_scope: authorization failed"},
+		{ref, wrong, "401 Unauthorized"},
+		{missing, right, "code = NotFound"},
+		{ref, right, ""},
+		{"busybox", wrong, ""},
+	} {
+		_, err := r.PullAs(c.ref, c.login)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s with %v: %v, want %q", c.ref, c.login, err, c.want)
 		}
 	}
 }
