@@ -25,7 +25,7 @@ func (sh *Shell) exec(ctx context.Context, args []string) error {
 	}
 	out := &cancelWriter{w: hc.Stdout, cancel: cancel}
 	env := Env{
-		Streams: Streams{Out: pacedWriter{out, func(n int) error { return sh.pace(cmdCtx, n) }}, Err: &cancelWriter{w: hc.Stderr, cancel: func() {}}},
+		Streams: Streams{Out: pacedWriter{out, func(n int) error { return sh.pace(cmdCtx, n, 1) }}, Err: &cancelWriter{w: hc.Stderr, cancel: func() {}}},
 		FS:      sh.o.FS, Net: sh.o.Net, Dir: hc.Dir, Hostname: sh.o.Hostname,
 		Getenv:  func(n string) string { return hc.Env.Get(n).String() },
 		Environ: func() []string { return exported(hc.Env) },

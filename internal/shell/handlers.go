@@ -39,7 +39,7 @@ func (sh *Shell) call(ctx context.Context, args []string) ([]string, error) {
 	if j := jobOf(hc.Stdout); j != nil && j.ctx.Err() != nil {
 		return []string{"exit", "141"}, nil
 	}
-	if err := sh.pace(r.ctx, 1); err != nil {
+	if err := sh.pace(r.ctx, 1, 1); err != nil {
 		return nil, err
 	}
 	var pc [1]uintptr

@@ -62,7 +62,7 @@ type slots struct {
 	changed chan struct{} // closed when a job starts or ends
 	last    int           // number of the newest background job
 	files   atomic.Int64  // open redirections
-	owed    atomic.Int64  // commands that the rate limiter has not heard of
+	owed    debt          // commands that the rate limiter has not heard of
 }
 
 func newSlots() *slots {

@@ -3,8 +3,8 @@ package shell
 import (
 	"context"
 	"io"
+	"sync/atomic"
 
-	"golang.org/x/time/rate"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -13,15 +13,30 @@ const (
 	paceOutput = 64 // bytes of output that count as one command: "yes" must not fill logs faster than loops of echo
 )
 
-// pace counts n commands and waits when there are too many. It fails when ctx is done.
-func (sh *Shell) pace(ctx context.Context, n int) error {
-	l := sh.o.Limits.Rate
-	if l == nil || sh.slots.owed.Add(int64(n)) < paceEvery {
+// pace counts n commands or blocks of output, with the work of so many commands,
+// and waits when there are too many. It fails when ctx is done.
+func (sh *Shell) pace(ctx context.Context, n, work int) error {
+	l := sh.o.Limits
+	if l.Rate == nil && l.Work == nil {
 		return nil
 	}
-	n = min(int(sh.slots.owed.Swap(0)), l.Burst())
-	if l.WaitN(ctx, n) != nil {
+	return l.pace(ctx, &sh.slots.owed, n, work)
+}
+
+// debt is what has been had and not been waited for.
+type debt struct{ blocks, work atomic.Int64 }
+
+func (l Limits) pace(ctx context.Context, d *debt, n, work int) error {
+	d.work.Add(int64(work))
+	if d.blocks.Add(int64(n)) < paceEvery {
+		return nil
+	}
+	n, work = int(d.blocks.Swap(0)), int(d.work.Swap(0))
+	if l.Rate != nil && l.Rate.WaitN(ctx, min(n, l.Rate.Burst())) != nil {
 		<-ctx.Done() // it also fails at once when ctx would be done before its turn
+	}
+	if l.Work != nil && ctx.Err() == nil {
+		return l.Work(ctx, work)
 	}
 	return ctx.Err()
 }
@@ -39,9 +54,10 @@ func (w pacedWriter) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// PaceWriter bounds what a command writes that no shell runs; see Limits.Rate.
-func PaceWriter(ctx context.Context, w io.Writer, l *rate.Limiter) io.Writer {
-	return pacedWriter{w, func(n int) error { return l.WaitN(ctx, min(n, l.Burst())) }}
+// PaceWriter bounds what a command writes that no shell runs; see Limits.Rate and Limits.Work.
+func PaceWriter(ctx context.Context, w io.Writer, l Limits) io.Writer {
+	owed := new(debt)
+	return pacedWriter{w, func(n int) error { return l.pace(ctx, owed, n, 1) }}
 }
 
 // paceLoop gives a loop without any command one that does nothing: commands are

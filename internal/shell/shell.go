@@ -102,6 +102,9 @@ type Limits struct {
 	// Rate is how many commands and blocks of output a second may be had; shells
 	// can share one. Who wants more waits. nil: no bound.
 	Rate *rate.Limiter
+	// Work is called with how many commands and writes were had, every so many of
+	// them, and may wait: for CPU time that is scarce. Its error ends the run. nil: nobody counts.
+	Work func(ctx context.Context, commands int) error
 }
 
 // InteractiveOptions configure an interactive shell.

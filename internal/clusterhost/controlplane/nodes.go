@@ -80,7 +80,12 @@ func setSize(c *kubelet.Config, cpu, memory string) error {
 		}
 		list[name] = q
 	}
-	c.Capacity, c.Allocatable = list, list.DeepCopy()
+	// What a kitchen is said to have is for its Pods; the machine has what the
+	// kubelet's eviction threshold keeps back besides.
+	c.Capacity, c.Allocatable = list.DeepCopy(), list
+	all := list.Memory().DeepCopy()
+	all.Add(*resource.NewQuantity(kubelet.MemoryReserve, resource.BinarySI))
+	c.Capacity[corev1.ResourceMemory] = all
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kubistro/internal/clusterhost/pantry/cgroup"
 	"kubistro/internal/clusterhost/vnet"
 )
 
@@ -59,6 +60,11 @@ func (w *worker) mountVolumes(ctx context.Context) bool {
 			continue
 		}
 		w.volumes[v.Name] = vol
+		if vol.layer != nil {
+			w.mu.Lock()
+			w.emptyDirs[v.Name] = vol.layer
+			w.mu.Unlock()
+		}
 		w.refreshAt = now.Add(jitter(resyncPeriod))
 	}
 	return all
@@ -120,8 +126,10 @@ func (w *worker) ensureSandbox() bool {
 		w.mapHostPorts(iface)
 		iface.SetDNS(w.dns())
 	}
+	group := w.b.groups.pod(w.pod)
+	group.OnOOM(func() { w.b.outOfMemory([]*worker{w}, false) })
 	w.mu.Lock()
-	w.sandbox = true
+	w.sandbox, w.group, w.tmpfs = true, group, group.Child(cgroup.Limits{})
 	w.mu.Unlock()
 	w.push()
 	return true

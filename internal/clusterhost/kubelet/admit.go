@@ -16,7 +16,10 @@ func (w *worker) admit() bool {
 	if w.static || w.pod.Status.StartTime != nil || terminalPhase(w.pod.Status.Phase) || w.b.frozen[w.uid] != nil {
 		return true
 	}
-	reason, message := w.misfit()
+	reason, message := "Evicted", w.b.evictor.refuses(w.pod)
+	if message == "" {
+		reason, message = w.misfit()
+	}
 	if reason == "" {
 		w.mu.Lock()
 		w.admitted = true
@@ -25,7 +28,7 @@ func (w *worker) admit() bool {
 	}
 	w.b.podEvent(w.pod, "", corev1.EventTypeWarning, reason, "%s", message)
 	w.mu.Lock()
-	w.evict = &podRejection{reason, "Pod was rejected: " + message}
+	w.evict = &podRejection{reason: reason, message: "Pod was rejected: " + message}
 	w.terminal = true
 	w.mu.Unlock()
 	w.push()

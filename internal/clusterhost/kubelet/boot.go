@@ -41,6 +41,8 @@ type boot struct {
 	serviceLister  corelisters.ServiceLister
 	servicesSynced func() bool
 	node           nodeState
+	groups         *groups
+	evictor        *evictor
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker  // static Pods by the node's own UID
@@ -66,6 +68,9 @@ func newBoot(k *Kubelet, iface *vnet.Interface, cp *checkpoint) *boot {
 			b.frozen[p.UID] = p
 		}
 	}
+	b.groups = newGroups(k)
+	b.evictor = &evictor{seen: map[corev1.NodeConditionType]time.Time{}, now: k.clock.Now}
+	b.groups.node.OnOOM(func() { b.outOfMemory(b.all(), true) })
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.procs, b.killAll = context.WithCancel(context.Background())
 	b.statuses = newStatusQueue(b)
@@ -93,7 +98,7 @@ func (b *boot) run(ctx context.Context, power <-chan struct{}) (off bool) {
 	b.wg.Go(b.serve)
 	b.wg.Go(func() { b.statuses.run(b.ctx) })
 	b.wg.Go(b.keepNode)
-	b.wg.Go(b.sampleUsage)
+	b.wg.Go(b.watchUse)
 	if b.serviceLister == nil {
 		b.watchServices()
 	}

@@ -29,10 +29,11 @@ const (
 // instance is one life of a container: its process, files, output. The state is
 // guarded by the worker's lock.
 type instance struct {
-	name  string
-	state containerState
-	image *pantry.Image
-	log   *logBuffer
+	name    string
+	program string // of the main process
+	state   containerState
+	image   *pantry.Image
+	log     *logBuffer
 
 	oldImage, oldImageID string // of a container that another boot ran
 
@@ -51,6 +52,7 @@ type instance struct {
 	term           *terminal      // input and live output
 	proc           pantry.Process // what the main process and execs have in common
 	fs             *memfs.FS
+	layer          *layer          // what the container has written to it
 	mounts         map[string]bool // paths of what is mounted in fs
 	last           *memfs.FS       // holds the termination message as /log
 	stdout, stderr *logWriter

@@ -36,6 +36,15 @@ func (b *boot) podEvent(pod *corev1.Pod, path, kind, reason, format string, args
 	b.events.recorder.Event(ref, kind, reason, fmt.Sprintf(format, args...))
 }
 
+// annotatedPodEvent records an Event of a Pod that carries annotations.
+func (b *boot) annotatedPodEvent(pod *corev1.Pod, annotations map[string]string, kind, reason, message string) {
+	if b.dark.Load() {
+		return
+	}
+	ref := &corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}
+	b.events.recorder.AnnotatedEventf(ref, annotations, kind, reason, "%s", message)
+}
+
 // nodeEvent records an Event of the node.
 func (b *boot) nodeEvent(kind, reason, message string) {
 	if b.dark.Load() {

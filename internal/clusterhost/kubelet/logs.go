@@ -55,6 +55,13 @@ func (b *logBuffer) append(e logEntry) {
 	b.wakeLocked()
 }
 
+// size is what the log takes on the node's disk.
+func (b *logBuffer) size() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return int64(b.bytes)
+}
+
 func (b *logBuffer) trimLocked() {
 	drop := 0
 	for b.bytes > b.max && drop < len(b.entries)-1 {

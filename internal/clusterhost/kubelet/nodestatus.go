@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,6 +28,19 @@ func olderVersion(a, b string) bool {
 	x, err1 := strconv.ParseUint(a, 10, 64)
 	y, err2 := strconv.ParseUint(b, 10, 64)
 	return err1 == nil && err2 == nil && x < y
+}
+
+// pressures are the words for the node's pressure conditions: nodestatus/setters.go.
+var pressures = []struct {
+	condition                                         corev1.NodeConditionType
+	good, goodText, goodEvent, bad, badText, badEvent string
+}{
+	{corev1.NodeMemoryPressure, "HasSufficientMemory", "has sufficient memory available", "NodeHasSufficientMemory",
+		"HasInsufficientMemory", "has insufficient memory available", "NodeHasInsufficientMemory"},
+	{corev1.NodeDiskPressure, "HasNoDiskPressure", "has no disk pressure", "NodeHasNoDiskPressure",
+		"HasDiskPressure", "has disk pressure", "NodeHasDiskPressure"},
+	{corev1.NodePIDPressure, "HasSufficientPID", "has sufficient PID available", "NodeHasSufficientPID",
+		"HasInsufficientPID", "has insufficient PID available", "NodeHasInsufficientPID"},
 }
 
 // nodeStatus makes the node's status from the one before: nodestatus/setters.go.
@@ -77,9 +91,14 @@ func (b *boot) nodeStatus(n *corev1.Node, now time.Time, events *[]string) corev
 		}
 		s.Conditions = append(s.Conditions, c)
 	}
-	set(corev1.NodeMemoryPressure, true, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available", "NodeHasSufficientMemory")
-	set(corev1.NodeDiskPressure, true, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure", "NodeHasNoDiskPressure")
-	set(corev1.NodePIDPressure, true, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available", "NodeHasSufficientPID")
+	under := b.evictor.conditions()
+	for _, p := range pressures {
+		if slices.Contains(under, p.condition) {
+			set(p.condition, false, corev1.ConditionFalse, "Kubelet"+p.bad, "kubelet "+p.badText, p.badEvent)
+		} else {
+			set(p.condition, true, corev1.ConditionFalse, "Kubelet"+p.good, "kubelet "+p.goodText, p.goodEvent)
+		}
+	}
 	if b.addresses.known() {
 		set(corev1.NodeReady, true, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status", "NodeReady")
 	} else {

@@ -23,7 +23,8 @@ func (w *worker) rootfs(ctx context.Context, c *corev1.Container, img *pantry.Im
 		Stdout: liveWriter{inst.stdout, inst.term, false}, Stderr: liveWriter{inst.stderr, inst.term, true},
 		MemoryBytes: w.b.k.cfg.Capacity.Memory().Value(), CPUs: int(w.b.k.cfg.Capacity.Cpu().Value()),
 	}
-	root, err := pantry.NewRoot(img, o, disk.Part(layerBytes, layerFiles))
+	part := disk.Part(layerBytes, layerFiles)
+	root, err := pantry.NewRoot(img, o, part)
 	if err != nil {
 		return err
 	}
@@ -33,10 +34,14 @@ func (w *worker) rootfs(ctx context.Context, c *corev1.Container, img *pantry.Im
 		inst.discard()
 		return err
 	}
+	inst.layer = newLayer(part)
 	return nil
 }
 
 func (w *worker) fillRoot(ctx context.Context, c *corev1.Container, inst *instance) error {
+	if err := cgroupFiles(inst.fs, inst.proc.Usage); err != nil {
+		return err
+	}
 	if c.WorkingDir != "" {
 		if err := inst.fs.MkdirAll(c.WorkingDir, 0o755); err != nil {
 			return err
@@ -100,8 +105,11 @@ func (w *worker) subPath(ctx context.Context, c *corev1.Container, v *volume, m 
 	return v.fs, sub, nil
 }
 
-// discard gives the files' memory back.
+// discard gives the files' memory back, and what the container's group counts.
 func (i *instance) discard() {
+	if i.proc.Usage != nil {
+		i.proc.Usage.Close()
+	}
 	if i.fs != nil {
 		i.fs.Discard()
 		i.last.Discard()

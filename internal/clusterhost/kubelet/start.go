@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"path"
 	"strings"
 	"syscall"
 	"time"
@@ -84,6 +85,7 @@ func (w *worker) start(ctx context.Context, s *slot) *startProblem {
 			ExitCode: codeStartError, Reason: "StartError",
 			Message: "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: " + err.Error()}
 		inst.stop()
+		inst.proc.Usage.Close()
 		inst.log.close()
 		inst.term.close()
 		close(inst.done)
@@ -145,16 +147,18 @@ func (w *worker) create(ctx context.Context, c *corev1.Container, img *pantry.Im
 		hurry:   make(chan struct{}, 1),
 	}
 	inst.ctx, inst.stop = context.WithCancel(w.b.procs)
+	w.contain(inst, c.Resources)
 	inst.stdout, inst.stderr = inst.log.writer(inst.ctx, false), inst.log.writer(inst.ctx, true)
 	if err := w.rootfs(ctx, c, img, inst); err != nil {
 		inst.stop()
 		return nil, err
 	}
+	usage := inst.proc.Usage
 	inst.proc = pantry.Process{
 		Env: environ(img.Env, w.hostname(), env), Dir: dir,
 		Net: w.iface, FS: inst.fs, Hostname: w.hostname(), Clock: w.b.k.clock,
 		PodName: w.pod.Name, NodeName: w.b.k.cfg.Name, Programs: img.Programs,
-		Store: new(pantry.Store), Usage: new(pantry.Usage), TTY: c.TTY,
+		Store: new(pantry.Store), Usage: usage, TTY: c.TTY,
 	}
 	return inst, nil
 }
@@ -204,6 +208,7 @@ func commandLine(c *corev1.Container, img *pantry.Image, env []string) []string 
 
 // run starts the main process; when it is gone the state says how it ended.
 func (w *worker) run(inst *instance, p process, c *corev1.Container) {
+	inst.program = path.Base(p.argv[0])
 	ctx, stdout, stderr := inst.ctx, inst.stdout, inst.stderr
 	proc := inst.proc
 	proc.Signals, proc.Resize = inst.signals, inst.term.resize
@@ -238,6 +243,7 @@ func (w *worker) run(inst *instance, p process, c *corev1.Container) {
 
 // exited records the end of a main process.
 func (w *worker) exited(inst *instance, code int) {
+	inst.proc.Usage.Close()
 	w.mu.Lock()
 	if w.b.procs.Err() != nil && !inst.killed {
 		w.mu.Unlock() // the node stops: what the container was is in the checkpoint already

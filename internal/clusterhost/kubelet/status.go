@@ -24,7 +24,11 @@ type podView struct {
 }
 
 // podRejection is why the node ends a Pod.
-type podRejection struct{ reason, message string }
+type podRejection struct {
+	reason, message string
+	grace           *int64 // how long its containers may take; nil: as the Pod says
+	disruption      bool   // told by a condition too
+}
 
 // containerView is what the node knows of one container of the spec.
 type containerView struct {
@@ -124,6 +128,11 @@ func composeStatus(pod *corev1.Pod, v podView, old corev1.PodStatus, now time.Ti
 		if !kubeletCondition(c.Type) {
 			s.Conditions = append(s.Conditions, c)
 		}
+	}
+	if v.evict != nil && v.terminal && v.evict.disruption && findCondition(s.Conditions, corev1.DisruptionTarget) == nil {
+		c := disrupted(pod, v.evict.message)
+		c.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
+		s.Conditions = append(s.Conditions, c)
 	}
 	s.Conditions = append(s.Conditions, podConditions(pod, s, all, v.sandbox)...)
 	setTransitions(&s, old, now)

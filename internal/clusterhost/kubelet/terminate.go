@@ -22,6 +22,11 @@ func (w *worker) terminate(ctx context.Context, deleted bool) {
 	case w.pod.Spec.TerminationGracePeriodSeconds != nil:
 		grace = *w.pod.Spec.TerminationGracePeriodSeconds
 	}
+	w.mu.Lock()
+	if w.evict != nil && w.evict.grace != nil {
+		grace = min(grace, *w.evict.grace)
+	}
+	w.mu.Unlock()
 	now := w.b.k.clock.Now()
 	if w.grace < 0 {
 		w.grace, w.killStart = grace, now
@@ -97,8 +102,9 @@ func (w *worker) finish() {
 // release gives back address and memory; logs stay until the Pod is forgotten.
 func (w *worker) release() {
 	w.mu.Lock()
-	iface, own := w.iface, w.ownIface
-	w.iface, w.ownIface, w.sandbox = nil, false, false
+	iface, own, group, tmpfs := w.iface, w.ownIface, w.group, w.tmpfs
+	w.iface, w.ownIface, w.sandbox, w.group, w.tmpfs = nil, false, false, nil, nil
+	clear(w.emptyDirs)
 	for _, s := range w.slots {
 		if s.cur != nil {
 			s.cur.discard()
@@ -109,6 +115,10 @@ func (w *worker) release() {
 		v.discard()
 	}
 	w.volumes = map[string]*volume{}
+	if group != nil {
+		tmpfs.Close()
+		w.b.groups.end(group, w.pod)
+	}
 	if iface != nil && own {
 		iface.Close()
 		w.b.addresses.give(w.ip)

@@ -11,10 +11,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Periods of the metrics server and of the look at memory limits.
+// usagePeriod is how often use is measured; the first measure of a container
+// needs a part of it.
 const (
-	usagePeriod = 10 * time.Second
-	oomPeriod   = time.Second
+	usagePeriod  = 10 * time.Second
+	shortestRate = time.Second
 )
 
 // usageSample is a container's use at a time, and its rate since the sample before.
@@ -98,20 +99,22 @@ func (b *boot) usage() (NodeUsage, bool) {
 	return u, measured
 }
 
-// sampleUsage measures all containers, and ends those that are over their memory limit.
-func (b *boot) sampleUsage() {
-	for n := int64(0); ; n++ {
-		full := n%int64(usagePeriod/oomPeriod) == 0
+// watchUse measures all containers, and evicts Pods where something runs out; soon
+// after the boot for the first time, so that a cluster that wakes up knows its use.
+func (b *boot) watchUse() {
+	for wait := 2 * shortestRate; ; wait = usagePeriod {
 		for _, w := range b.all() {
-			w.sample(full || n == 2)
+			w.sample()
 		}
-		if !sleepClock(b.ctx, b.k, oomPeriod) {
+		b.relieve()
+		if !sleepClock(b.ctx, b.k, wait) {
 			return
 		}
 	}
 }
 
-func (w *worker) sample(full bool) {
+func (w *worker) sample() {
+	w.sampleTmpfs()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.b.k.clock.Now()
@@ -120,19 +123,26 @@ func (w *worker) sample(full bool) {
 			continue
 		}
 		cpu, mem := s.cur.proc.Usage.Read()
-		if limit := s.spec.Resources.Limits.Memory(); !limit.IsZero() && mem > limit.Value() {
-			s.cur.killReason, s.cur.killed = "OOMKilled", true
-			s.cur.stop()
-			continue
-		}
 		last := &s.cur.lastUse
-		if !full && last.valid {
-			continue
-		}
-		if d := now.Sub(last.at); !last.at.IsZero() && d >= oomPeriod {
-			last.rate, last.valid = (cpu-last.cpu)*int64(time.Second)/int64(d), true
+		if d := now.Sub(last.at); !last.at.IsZero() && d >= shortestRate {
+			last.rate, last.valid = int64(float64(cpu-last.cpu)/d.Seconds()), true
 		}
 		last.at, last.cpu, last.mem = now, cpu, mem
+	}
+}
+
+// sampleTmpfs counts what is in emptyDirs of memory as memory of the Pod.
+func (w *worker) sampleTmpfs() {
+	w.mu.Lock()
+	tmpfs, held := w.tmpfs, int64(0)
+	for _, l := range w.emptyDirs {
+		if n, _ := l.used(); l.memory {
+			held += n
+		}
+	}
+	w.mu.Unlock()
+	if tmpfs != nil {
+		tmpfs.SetMemory(held) // not with the lock: it may be too much, and something is killed
 	}
 }
 

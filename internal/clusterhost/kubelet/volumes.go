@@ -24,7 +24,8 @@ type volume struct {
 	own   bool   // the tree ends with the Pod
 	shown payload
 
-	readOnly bool // whatever the mounts say
+	readOnly bool   // whatever the mounts say
+	layer    *layer // of an emptyDir
 }
 
 // payload is the content of a volume that is made of objects, by relative path.
@@ -50,11 +51,15 @@ func (m volumeMaker) mount(ctx context.Context, v corev1.Volume) (*volume, error
 	disk := m.b.k.disk
 	switch {
 	case v.EmptyDir != nil:
-		size := int64(emptyDirBytes)
-		if l := v.EmptyDir.SizeLimit; l != nil && l.Value() > 0 && l.Value() < size {
+		// The size limit of one on disk is the eviction manager's, that of a tmpfs the kernel's.
+		size, inMemory := int64(emptyDirBytes), v.EmptyDir.Medium == corev1.StorageMediumMemory
+		if l := v.EmptyDir.SizeLimit; inMemory && l != nil && l.Value() > 0 && l.Value() < size {
 			size = l.Value()
 		}
-		out.fs = memfs.New(disk.Part(size, emptyDirFiles))
+		part := disk.Part(size, emptyDirFiles)
+		out.fs = memfs.New(part)
+		out.layer = newLayer(part)
+		out.layer.memory = inMemory
 		return out, nil
 	case v.HostPath != nil:
 		var err error

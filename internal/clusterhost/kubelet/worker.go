@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"kubistro/internal/clusterhost/pantry/cgroup"
 	"kubistro/internal/clusterhost/vnet"
 )
 
@@ -46,19 +47,22 @@ type worker struct {
 	wake   chan struct{}
 	gone   chan struct{} // closed when the goroutine has ended
 
-	mu       sync.Mutex
-	incoming *corev1.Pod // newest from the API, taken over at the next sync
-	mirror   *corev1.Pod // the mirror Pod of a static one
-	deleted  bool        // the object is gone from the API
-	slots    []*slot
-	byName   map[string]*slot
-	status   corev1.PodStatus // the newest, perhaps not sent yet
-	dirty    bool
-	finished bool // everything has stopped for good
-	terminal bool
-	evict    *podRejection
-	sandbox  bool
-	admitted bool
+	mu        sync.Mutex
+	incoming  *corev1.Pod // newest from the API, taken over at the next sync
+	mirror    *corev1.Pod // the mirror Pod of a static one
+	deleted   bool        // the object is gone from the API
+	slots     []*slot
+	byName    map[string]*slot
+	status    corev1.PodStatus // the newest, perhaps not sent yet
+	dirty     bool
+	finished  bool // everything has stopped for good
+	terminal  bool
+	evict     *podRejection
+	sandbox   bool
+	admitted  bool
+	group     *cgroup.Group     // of a Pod that has a sandbox
+	tmpfs     *cgroup.Group     // in it: what is in emptyDirs of memory
+	emptyDirs map[string]*layer // mounted ones
 
 	// Only the worker's goroutine uses what follows.
 	pod        *corev1.Pod
@@ -83,7 +87,7 @@ func newWorker(b *boot, pod *corev1.Pod, static bool) *worker {
 		b: b, uid: pod.UID, static: static, pod: pod, incoming: pod, first: true,
 		wake: make(chan struct{}, 1), gone: make(chan struct{}),
 		byName: map[string]*slot{}, volumes: map[string]*volume{},
-		mountDelay: map[string]time.Duration{}, mountAt: map[string]time.Time{},
+		mountDelay: map[string]time.Duration{}, mountAt: map[string]time.Time{}, emptyDirs: map[string]*layer{},
 		pulls: map[string]*pullState{}, status: *pod.Status.DeepCopy(), grace: -1,
 	}
 	w.takeSpec(pod)
@@ -212,14 +216,14 @@ func (w *worker) sync(ctx context.Context) (done bool) {
 		}
 		return false
 	}
-	if deleted || pod.DeletionTimestamp != nil || w.completing || w.pastDeadline() {
+	if deleted || pod.DeletionTimestamp != nil || w.completing || w.condemned() || w.pastDeadline() {
 		w.terminate(ctx, deleted)
 		return w.isFinished() && deleted && w.drop()
 	}
 	w.push()
 	w.run1(ctx)
 	w.push()
-	if w.completing || w.pastDeadline() {
+	if w.completing || w.condemned() || w.pastDeadline() {
 		w.poke()
 	}
 	return false
@@ -260,7 +264,7 @@ func (w *worker) pastDeadline() bool {
 	w.mu.Lock()
 	fresh := w.evict == nil
 	if fresh {
-		w.evict = &podRejection{"DeadlineExceeded", "Pod was active on the node longer than the specified deadline"}
+		w.evict = &podRejection{reason: "DeadlineExceeded", message: "Pod was active on the node longer than the specified deadline"}
 	}
 	msg := w.evict.message
 	w.mu.Unlock()

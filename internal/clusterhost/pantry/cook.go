@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // cookKey is where a running cook is in its container's Store.
@@ -28,14 +30,19 @@ type cook struct {
 
 	ready   atomic.Bool
 	healthy atomic.Bool
-	load    atomic.Int64 // millicores that it uses besides its work
 	hoarded atomic.Int64 // bytes
 	busy    atomic.Int64 // dishes in work
 	dishes  atomic.Int64
 	burnt   chan string // why; room for one
 
-	mu      sync.Mutex
-	changed chan struct{} // closed when load changes
+	mu       sync.Mutex
+	load     int64  // millicores that it uses besides its work
+	unload   func() // ends the load
+	unloadAt clock.Timer
+	giveBack clock.Timer // the end of a hoard for a time
+	resting  bool
+	timers   sync.WaitGroup
+	home     chan struct{} // closed when the cook leaves
 }
 
 // cookProgram is grill-cook of a version.
@@ -50,7 +57,7 @@ func cookProgram(version string) Program {
 		c := &cook{
 			p: p, version: version, station: p.Getenv("COOK_STATION"),
 			log: &lineWriter{w: p.Stdout}, started: p.Clock.Now(),
-			burnt: make(chan string, 1), changed: make(chan struct{}),
+			burnt: make(chan string, 1), unload: func() {}, home: make(chan struct{}),
 		}
 		if c.station == "" {
 			c.station = "grill"
@@ -77,7 +84,9 @@ func (c *cook) run(ctx context.Context) int {
 	delay, err1 := duration(c.p.Getenv("COOK_START_DELAY"))
 	burnAfter, err2 := duration(c.p.Getenv("COOK_BURN_AFTER"))
 	drop, err3 := dropsWork(c.p.Getenv("COOK_FINISH"))
-	for _, err := range []error{err1, err2, err3} {
+	load, err4 := millicores(c.setting("load", "COOK_LOAD", "off"))
+	hoard, err5 := mebibytes(c.setting("hoard", "COOK_HOARD", "0"))
+	for _, err := range []error{err1, err2, err3, err4, err5} {
 		if err != nil {
 			c.say("%v", err)
 			return 2
@@ -90,16 +99,15 @@ func (c *cook) run(ctx context.Context) int {
 			return code
 		}
 	}
+	c.setHoard(hoard, 0)
+	c.setLoad(load, 0)
+	defer c.rest()
 	srv, err := c.p.listenHTTP(":"+strconv.Itoa(port), c.handler())
 	if err != nil {
 		c.say("can't listen on port %d: %s", port, listenError(err))
 		return 1
 	}
 	c.say("listening on :%d", port)
-	inner, cancel := context.WithCancel(ctx)
-	worked := make(chan struct{})
-	go func() { defer close(worked); c.work(inner) }()
-	defer func() { cancel(); <-worked }()
 	if burnAfter > 0 {
 		timer := c.p.Clock.NewTimer(burnAfter)
 		defer timer.Stop()
@@ -187,62 +195,26 @@ func (c *cook) burn(why string) {
 	}
 }
 
-// work uses CPU time as the load says.
-func (c *cook) work(ctx context.Context) {
-	const step = 250 * time.Millisecond
-	ticker := c.p.Clock.NewTimer(step)
-	defer ticker.Stop()
-	for {
-		c.mu.Lock()
-		changed := c.changed
-		c.mu.Unlock()
-		load := c.load.Load()
-		if load == 0 {
-			select {
-			case <-ctx.Done():
-				return
-			case <-changed:
-			}
-			continue
-		}
-		ticker.Reset(step)
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		case <-ticker.C():
-			c.p.Usage.AddCPU(load * int64(step) / 1000)
-		}
-	}
-}
-
-func (c *cook) setLoad(millicores int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.load.Store(millicores)
-	close(c.changed)
-	c.changed = make(chan struct{})
-}
-
-// setHoard holds so many bytes from now on; they are accounted, not allocated.
-func (c *cook) setHoard(bytes int64) {
-	c.p.Usage.AddMemory(bytes - c.hoarded.Swap(bytes))
-}
-
-// port is the flag --port, PORT, or 8080.
-func (c *cook) port() (int, error) {
-	s := c.p.Getenv("PORT")
+// setting is a flag (--load=500m or --load 500m), else an environment variable, else what is usual.
+func (c *cook) setting(flag, env, usual string) string {
+	s := c.p.Getenv(env)
 	args := c.p.Args[1:]
 	for k, a := range args {
-		if v, ok := strings.CutPrefix(a, "--port="); ok {
+		if v, ok := strings.CutPrefix(a, "--"+flag+"="); ok {
 			s = v
-		} else if a == "--port" && k+1 < len(args) {
+		} else if a == "--"+flag && k+1 < len(args) {
 			s = args[k+1]
 		}
 	}
 	if s == "" {
-		return 8080, nil
+		return usual
 	}
+	return s
+}
+
+// port is the flag --port, PORT, or 8080.
+func (c *cook) port() (int, error) {
+	s := c.setting("port", "PORT", "8080")
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || n > 65535 {
 		return 0, fmt.Errorf("PORT must be a number from 1 to 65535, not %q", s)

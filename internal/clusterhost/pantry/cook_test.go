@@ -7,6 +7,8 @@ import (
 	"time"
 
 	testclock "k8s.io/utils/clock/testing"
+
+	"kubistro/internal/clusterhost/pantry/cgroup"
 )
 
 const cookURL = "http://10.244.1.2:8080"
@@ -178,6 +180,9 @@ func TestWorkIsAccounted(t *testing.T) {
 func stepClock(t *testing.T, c *container) *testclock.FakeClock {
 	fake := testclock.NewFakeClock(time.Unix(1_000_000, 0))
 	c.proc.Clock = fake
+	node := cgroup.NewNode(fake, 2000, 0)
+	c.proc.Usage = node.Child(cgroup.Limits{})
+	t.Cleanup(node.Close)
 	return fake
 }
 
@@ -223,7 +228,6 @@ func TestLoad(t *testing.T) {
 	fake := stepClock(t, c)
 	c.start()
 	c.out.wait(t, "listening")
-	waiters(t, fake)
 	if out, code := c.exec("", "load", "500m"); code != 0 || !strings.Contains(out, "500m") {
 		t.Fatalf("load: %d %q", code, out)
 	}
@@ -236,6 +240,19 @@ func TestLoad(t *testing.T) {
 		select {
 		case <-late:
 			t.Fatalf("only %v of CPU time were used", time.Duration(used))
+		default:
+		}
+	}
+	if _, code := c.exec("", "load", "1", "10s"); code != 0 {
+		t.Error("load for a time isn't taken")
+	}
+	waiters(t, fake)
+	fake.Step(10 * time.Second)
+	for out := ""; !strings.Contains(out, " uses 0m"); {
+		out, _ = c.exec("", "load")
+		select {
+		case <-late:
+			t.Fatalf("the load doesn't end: %s", out)
 		default:
 		}
 	}
@@ -259,7 +276,7 @@ func TestMenuShowsSettings(t *testing.T) {
 }
 
 func TestBadSettingsEndTheCook(t *testing.T) {
-	for _, kv := range []string{"PORT=http", "PORT=70000", "COOK_START_DELAY=soon", "COOK_BURN_AFTER=-1s", "COOK_FINISH=maybe"} {
+	for _, kv := range []string{"PORT=http", "PORT=70000", "COOK_START_DELAY=soon", "COOK_BURN_AFTER=-1s", "COOK_FINISH=maybe", "COOK_LOAD=much", "COOK_HOARD=-1"} {
 		n, _ := network(t)
 		c := pod(t, n, "grill-cook:1.4", "10.244.1.2")
 		c.proc.Env = append(c.proc.Env, kv)

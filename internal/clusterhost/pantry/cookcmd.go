@@ -2,8 +2,8 @@ package pantry
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -78,41 +78,50 @@ func switchProgram(name, on, off string, which func(*cook) switchable) Program {
 	}
 }
 
+// loadProgram has the cook use CPU: load 500m, load 500m 30s, load off.
 func loadProgram(_ context.Context, p *Process) int {
 	c, ok := findCook(p)
 	if !ok {
 		return 1
 	}
-	if len(p.Args) == 2 {
+	if len(p.Args) > 3 {
+		fmt.Fprintln(p.Stderr, "usage: load [500m|off [TIME]]")
+		return 2
+	}
+	if len(p.Args) > 1 {
 		load, err := millicores(p.Args[1])
-		if err != nil {
+		d, err2 := duration(strings.Join(p.Args[2:], ""))
+		if err := errors.Join(err, err2); err != nil {
 			fmt.Fprintf(p.Stderr, "load: %v\n", err)
 			return 2
 		}
-		c.setLoad(load)
-	} else if len(p.Args) > 2 {
-		fmt.Fprintln(p.Stderr, "usage: load [500m|off]")
-		return 2
+		c.setLoad(load, d)
 	}
-	fmt.Fprintf(p.Stdout, "%s uses %dm CPU besides its dishes\n", p.Hostname, c.load.Load())
+	c.mu.Lock()
+	load := c.load
+	c.mu.Unlock()
+	fmt.Fprintf(p.Stdout, "%s uses %dm CPU besides its dishes\n", p.Hostname, load)
 	return 0
 }
 
+// hoardProgram has the cook hold memory: hoard 100, hoard 100Mi 30s, hoard 0.
 func hoardProgram(_ context.Context, p *Process) int {
 	c, ok := findCook(p)
 	if !ok {
 		return 1
 	}
-	if len(p.Args) == 2 {
-		mib, err := strconv.ParseInt(strings.TrimSuffix(p.Args[1], "Mi"), 10, 32)
-		if err != nil || mib < 0 || mib<<20 > maxHoard {
-			fmt.Fprintf(p.Stderr, "hoard: %q is not a number of MiB\n", p.Args[1])
+	if len(p.Args) > 3 {
+		fmt.Fprintln(p.Stderr, "usage: hoard [MIB [TIME]]")
+		return 2
+	}
+	if len(p.Args) > 1 {
+		bytes, err := mebibytes(p.Args[1])
+		d, err2 := duration(strings.Join(p.Args[2:], ""))
+		if err := errors.Join(err, err2); err != nil {
+			fmt.Fprintf(p.Stderr, "hoard: %v\n", err)
 			return 2
 		}
-		c.setHoard(mib << 20)
-	} else if len(p.Args) > 2 {
-		fmt.Fprintln(p.Stderr, "usage: hoard [MIB]")
-		return 2
+		c.setHoard(bytes, d)
 	}
 	fmt.Fprintf(p.Stdout, "%s holds %d MiB on the counter\n", p.Hostname, c.hoarded.Load()>>20)
 	return 0

@@ -2,6 +2,7 @@ package pantry
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,8 +31,9 @@ func (c *cook) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := c.p.Clock.Now()
 		sw := &statusWriter{ResponseWriter: w}
-		c.p.Usage.AddCPU(int64(200 * time.Microsecond))
-		mux.ServeHTTP(sw, r)
+		if c.spend(r.Context(), requestCPU) {
+			mux.ServeHTTP(sw, r)
+		}
 		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
 			c.say("%s %s %d to %s in %s", r.Method, r.URL.RequestURI(), sw.status, r.RemoteAddr, c.p.Clock.Since(start).Round(time.Millisecond))
 		}
@@ -116,7 +118,8 @@ func (c *cook) settings() [][2]string {
 	return out
 }
 
-// cookDish takes ms milliseconds (default 100), each of which costs CPU time.
+// cookDish costs ms milliseconds (default 100) of CPU time on one core, and takes
+// longer than that where the CPU is scarce; mib MiB of memory are held meanwhile.
 func (c *cook) cookDish(w http.ResponseWriter, r *http.Request) {
 	took := 100 * time.Millisecond
 	if s := r.URL.Query().Get("ms"); s != "" {
@@ -127,16 +130,21 @@ func (c *cook) cookDish(w http.ResponseWriter, r *http.Request) {
 		}
 		took = time.Duration(ms) * time.Millisecond
 	}
+	held := int64(0)
+	if s := r.URL.Query().Get("mib"); s != "" {
+		var err error
+		if held, err = mebibytes(s); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+	}
 	c.busy.Add(1)
 	defer c.busy.Add(-1)
-	timer := c.p.Clock.NewTimer(took)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-r.Context().Done(): // the guest left, or the cook was cut off
-		return
+	c.p.Usage.AddMemory(held)
+	defer c.p.Usage.AddMemory(-held)
+	if !c.spend(r.Context(), took) {
+		return // the guest left, or the cook was cut off
 	}
-	c.p.Usage.AddCPU(int64(took))
 	n := c.dishes.Add(1)
 	if wantsJSON(r) {
 		writeJSON(w, http.StatusOK, map[string]string{"dish": strconv.FormatInt(n, 10), "cook": c.p.Hostname, "took": took.String()})
@@ -145,7 +153,8 @@ func (c *cook) cookDish(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "Dish %d by %s, cooked for %s\n", n, c.p.Hostname, took)
 }
 
-// hoard piles up mib MiB more of memory (negative: less; without mib: says how much).
+// hoard piles up mib MiB more of memory (negative: less; without mib: says how
+// much); with for=30s all of it is given back then.
 func (c *cook) hoard(w http.ResponseWriter, r *http.Request) {
 	held := c.hoarded.Load()
 	if s := r.URL.Query().Get("mib"); s != "" {
@@ -154,8 +163,13 @@ func (c *cook) hoard(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, fmt.Sprintf("mib must be a number; at most %d in all", maxHoard>>20), http.StatusBadRequest)
 			return
 		}
+		d, err := duration(r.URL.Query().Get("for"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
 		held = max(held+mib<<20, 0)
-		c.setHoard(held)
+		c.setHoard(held, d)
 	}
 	fmt.Fprintf(w, "%s holds %d MiB on the counter\n", c.p.Hostname, held>>20)
 }
@@ -176,32 +190,17 @@ func (c *cook) admin(w http.ResponseWriter, r *http.Request) {
 		c.burn("somebody asked for it")
 	case "/admin/load":
 		load, err := millicores(r.URL.Query().Get("cpu"))
-		if err != nil {
+		d, err2 := duration(r.URL.Query().Get("for"))
+		if err := errors.Join(err, err2); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		c.setLoad(load)
+		c.setLoad(load, d)
 	default:
 		http.NotFound(w, r)
 		return
 	}
 	io.WriteString(w, "ok\n")
-}
-
-// millicores reads 500m, 0.5 or off.
-func millicores(s string) (int64, error) {
-	if s == "off" {
-		return 0, nil
-	}
-	n, factor := strings.TrimSuffix(s, "m"), 1000.0
-	if n != s {
-		factor = 1
-	}
-	f, err := strconv.ParseFloat(n, 64)
-	if err != nil || !(f >= 0) || f*factor > 1e6 {
-		return 0, fmt.Errorf("%q is not an amount of CPU such as 500m, 1.5 or off", s)
-	}
-	return int64(f * factor), nil
 }
 
 func wantsJSON(r *http.Request) bool {

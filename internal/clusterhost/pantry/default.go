@@ -46,7 +46,7 @@ func addCook(r *Registry) error {
 			Programs:   programs,
 			Files: map[string][]byte{
 				"/etc/os-release":     release("alpine", "Alpine Linux", "3.22"),
-				"/kitchen/README.txt": []byte("grill-cook " + version + ": standard training of the head office.\n\nCommands: burn-dish, ready on|off, health on|off, load 500m|off, hoard MIB\n"),
+				"/kitchen/README.txt": []byte("grill-cook " + version + ": standard training of the head office.\n\nCommands: burn-dish, ready on|off, health on|off, load 500m|off [TIME], hoard MIB [TIME]\n"),
 			},
 		}
 		if err := r.AddTagged(img, "grill-cook", version, tags...); err != nil {

@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 	"syscall"
+	"time"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -15,9 +16,10 @@ import (
 
 // Exit codes that shells and kernels use.
 const (
-	exitNotFound = 127
-	exitSigint   = 128 + int(syscall.SIGINT)
-	exitSigkill  = 128 + int(syscall.SIGKILL)
+	exitCannotFork = 2
+	exitNotFound   = 127
+	exitSigint     = 128 + int(syscall.SIGINT)
+	exitSigkill    = 128 + int(syscall.SIGKILL)
 )
 
 // userland is the small Unix of busybox and its like: a shell under each of the
@@ -50,7 +52,7 @@ func (r *Registry) command(c shell.Command) Program {
 	return func(ctx context.Context, p *Process) int {
 		return interruptible(ctx, p, func(ctx context.Context) int {
 			env := p.shellEnv(ctx)
-			env.Out = shell.PaceWriter(ctx, env.Out, r.rate)
+			env.Out = shell.PaceWriter(ctx, env.Out, shell.Limits{Rate: r.rate, Work: p.shellWork})
 			return c(ctx, env, p.Args)
 		})
 	}
@@ -177,7 +179,7 @@ func (p *Process) run(ctx context.Context, argv []string) int {
 func (r *Registry) shellProgram(ctx context.Context, p *Process) int {
 	sh, err := shell.New(shell.Options{
 		FS: p.FS, Net: p.shellNet(), Commands: p.shellCommands(), Dir: p.workDir(), Env: p.Env, Hostname: p.Hostname,
-		Limits: shell.Limits{Rate: r.rate},
+		Limits: shell.Limits{Rate: r.rate, Work: p.shellWork},
 	})
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "%s: can't start\n", p.Args[0])
@@ -241,10 +243,27 @@ func quote(words []string) (string, error) {
 	return strings.Join(out, " "), nil
 }
 
-// own gives a program sockets of its own, which close when it ends however it
-// ends, and counts memory that it holds while it runs.
+// commandCPU is what a shell's command costs that starts no program. An endless
+// loop of them uses a core, of the container's and not of the host's.
+const commandCPU = 100 * time.Microsecond
+
+// shellWork is the CPU time of so many commands of a shell.
+func (p *Process) shellWork(ctx context.Context, commands int) error {
+	return p.Usage.Work(ctx, time.Duration(commands)*commandCPU)
+}
+
+// own makes a program a process: it is counted, has sockets of its own, which
+// close when it ends however it ends, and holds memory while it runs.
 func own(memory int64, prog Program) Program {
 	return func(ctx context.Context, p *Process) int {
+		if !p.Usage.Fork() {
+			if ctx.Err() != nil {
+				return exitSigkill
+			}
+			fmt.Fprintln(p.Stderr, "sh: can't fork: Resource temporarily unavailable")
+			return exitCannotFork
+		}
+		defer p.Usage.Exit()
 		child := *p
 		if p.Net != nil {
 			child.Net = p.Net.Process()
@@ -252,13 +271,15 @@ func own(memory int64, prog Program) Program {
 		}
 		p.Usage.AddMemory(memory)
 		defer p.Usage.AddMemory(-memory)
-		p.Usage.AddCPU(startCPU)
+		if p.Usage.Work(ctx, startCPU) != nil {
+			return exitSigkill
+		}
 		return prog(ctx, &child)
 	}
 }
 
-// startCPU is about what the start of a small program costs, in nanoseconds.
-const startCPU = 15_000_000
+// startCPU is about what the start of a small program costs.
+const startCPU = time.Millisecond
 
 // ownAll wraps every program of an image.
 func ownAll(memory int64, programs map[string]Program) map[string]Program {
