@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"kubistro/internal/clusterhost/controlapi"
 )
 
 // trap is a listener on the host's loopback that nothing of a cluster may reach.
@@ -381,12 +383,14 @@ func TestHostNamesDontResolve(t *testing.T) {
 func TestStreetStaysInside(t *testing.T) {
 	tr := newTrap(t)
 	for _, host := range append(tr.hosts(), "example.com", "169.254.169.254") {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		c, err := shared.Dial(ctx, "tcp", net.JoinHostPort(strings.Trim(host, "[]"), fmt.Sprint(tr.port)))
-		cancel()
-		if err == nil {
-			c.Close()
-			t.Errorf("%s can be dialled", host)
+		for _, network := range []string{"tcp", controlapi.NetworkStreet} {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			c, err := shared.Dial(ctx, network, net.JoinHostPort(strings.Trim(host, "[]"), fmt.Sprint(tr.port)))
+			cancel()
+			if err == nil {
+				c.Close()
+				t.Errorf("%s can be dialled by %s", host, network)
+			}
 		}
 	}
 }

@@ -20,6 +20,9 @@ const (
 	refreshAge = 20 * time.Second
 )
 
+// authorizerDelay is how long a refusal may be the node authorizer's lag behind a new Pod.
+const authorizerDelay = 2 * time.Second
+
 // objectCache gets the ConfigMaps and Secrets that Pods of the node refer to. A
 // watch for each, as the real kubelet has, would cost more than it is worth here.
 type objectCache struct {
@@ -71,7 +74,9 @@ func (c *objectCache) configMap(ctx context.Context, namespace, name string, age
 	if o, ok := c.lookup(k, age); ok {
 		return o.config, nil
 	}
-	cm, err := c.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	cm, err := authorized(ctx, func() (*corev1.ConfigMap, error) {
+		return c.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
 	if err != nil {
 		return nil, notFound(k, err)
 	}
@@ -85,12 +90,34 @@ func (c *objectCache) secret(ctx context.Context, namespace, name string, age ti
 	if o, ok := c.lookup(k, age); ok {
 		return o.secret, nil
 	}
-	s, err := c.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	s, err := authorized(ctx, func() (*corev1.Secret, error) {
+		return c.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
 	if err != nil {
 		return nil, notFound(k, err)
 	}
 	c.store(k, cachedObject{secret: s})
 	return s, nil
+}
+
+// authorized repeats for a while what the node authorizer forbids: it learns of a new
+// Pod a moment after the node does. A real kubelet waits for its watch of the object in the
+// same way: util/manager/watch_based_manager.go, Get.
+func authorized[T any](ctx context.Context, get func() (T, error)) (T, error) {
+	end := time.Now().Add(authorizerDelay)
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
+		got, err := get()
+		if !apierrors.IsForbidden(err) || time.Now().After(end) {
+			return got, err
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return got, err
+		}
+	}
 }
 
 func notFound(k objectKey, err error) error {

@@ -28,7 +28,7 @@ const (
 // portEndpoint is where connections to a port of a Service can go.
 type portEndpoint struct {
 	at netip.AddrPort
-	endpoint
+	*endpoint
 }
 
 // forPort lists the endpoints of a family that have a port; TCP only.
@@ -38,7 +38,8 @@ func forPort(endpoints []endpoint, p servicePort, family func(netip.Addr) bool) 
 	}
 	var out []portEndpoint
 	seen := make(map[netip.AddrPort]bool, len(endpoints))
-	for _, e := range endpoints {
+	for k := range endpoints {
+		e := &endpoints[k]
 		if !family(e.ip) {
 			continue
 		}
