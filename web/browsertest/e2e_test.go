@@ -173,8 +173,10 @@ func TestNewLearner(t *testing.T) {
 		b.waitLong("the answer "+when, "document.querySelector('[data-question=new-pod]').dataset.correct === 'true'")
 		b.waitLong("the record "+when, "window.kubistro.last() > 10")
 	}
+	b.do("localStorage.clear(); sessionStorage.clear()") // as in another browser of the same learner
 	b.run(chromedp.Navigate(s.url + levelPath))
 	still("after a reload")
+	b.wait("the chosen answer", card+".querySelector('input[value=replicaset-controller]').checked")
 	s.kill()
 	b.waitLong("the notice that the connection is lost", "document.querySelector('.js-chip details').dataset.state === 'offline'")
 	s.start()

@@ -2,6 +2,7 @@ package webtest
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -113,6 +114,11 @@ func (l *Lab) Hint(_ context.Context, learner lab.LearnerID, id, exercise string
 func (l *Lab) Answer(_ context.Context, learner lab.LearnerID, id, exercise, check, text string) (lab.ExerciseState, error) {
 	return l.exercise(learner, id, exercise, "answer "+check+" "+text, func(e *lab.ExerciseState) {
 		e.Started = true
+		e.Answers = maps.Clone(e.Answers)
+		if e.Answers == nil {
+			e.Answers = map[string]string{}
+		}
+		e.Answers[check] = text
 		for i := range e.Checks {
 			if e.Checks[i].Check == check {
 				e.Checks[i].Status = lab.CheckMet

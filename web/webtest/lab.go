@@ -52,6 +52,12 @@ type Session struct {
 	finished  map[string]bool
 }
 
+// Learner is whose session it is.
+func (s *Session) Learner() lab.LearnerID { return s.v.Learner }
+
+// ID is the session's.
+func (s *Session) ID() string { return s.v.ID }
+
 type fileOf struct {
 	body []byte
 	info web.File

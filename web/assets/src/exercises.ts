@@ -2,7 +2,6 @@
 import { get, messageOf, send } from "./api.ts";
 import { all, enable, find, h, say, toast } from "./dom.ts";
 import type { Lab } from "./lab.ts";
-import { recall, remember } from "./remember.ts";
 import { inLang, t } from "./texts.ts";
 import type { CheckResult, ExerciseState } from "./types.ts";
 
@@ -11,6 +10,7 @@ export class ExerciseCard {
   private state: ExerciseState | undefined;
   private busy = false;
   private hints = -1;
+  private readonly answers = new Map<string, string>();
   private inSight = false;
   private triedAlone = false;
 
@@ -26,7 +26,6 @@ export class ExerciseCard {
     for (const b of all<HTMLButtonElement>(".js-solve", root)) b.addEventListener("click", () => void this.solve(Number(b.dataset.solution)));
     for (const f of all<HTMLFormElement>(".js-answer", root)) f.addEventListener("submit", (e) => this.answer(e, f));
     for (const d of all<HTMLDetailsElement>("details", root)) d.addEventListener("keydown", (e) => this.escape(e, d));
-    this.recallAnswers();
     lab.on("exercises", () => this.draw());
     lab.on("session", () => this.draw());
     new IntersectionObserver(
@@ -105,7 +104,6 @@ export class ExerciseCard {
   private async reset(): Promise<void> {
     await this.work(t("exercise.resetting"), async () => {
       const ok = await this.lab.operate(`/exercises/${encodeURIComponent(this.id)}/reset`);
-      if (ok) this.recallAnswers(true);
       this.tell(ok ? t("exercise.reset.done") : "", "");
     });
   }
@@ -128,20 +126,16 @@ export class ExerciseCard {
       return;
     }
     const check = item?.dataset.check ?? "";
-    remember(this.answerKey(check), text, "local");
     void this.call(() => send<ExerciseState>("PUT", this.path(`/answers/${encodeURIComponent(check)}`), { text }));
   }
 
-  private answerKey(check: string): string {
-    return `answer.${this.lab.course}.${this.id}.${check}`;
-  }
-
-  /** Shows what was answered before, until the exercise is reset. */
-  private recallAnswers(forget = false): void {
+  /** Shows what the server keeps of a check's answer when that has changed: what is being typed stays. */
+  private drawAnswers(s: ExerciseState): void {
     for (const form of all<HTMLFormElement>(".js-answer", this.root)) {
-      const key = this.answerKey(form.closest<HTMLElement>("[data-check]")?.dataset.check ?? "");
-      if (forget) remember(key, undefined, "local");
-      const text = recall(key, "local") ?? "";
+      const check = form.closest<HTMLElement>("[data-check]")?.dataset.check ?? "";
+      const text = s.answers?.[check] ?? "";
+      if (text === (this.answers.get(check) ?? "")) continue;
+      this.answers.set(check, text);
       const field = find<HTMLInputElement>("input[type=text]", form);
       if (field) field.value = text;
       for (const choice of all<HTMLInputElement>("input[type=radio]", form)) choice.checked = choice.value === text;
@@ -191,6 +185,7 @@ export class ExerciseCard {
       say(label, s.done ? t("exercise.done") : s.started ? t("exercise.count", met, s.checks.length) : t("exercise.notstarted"));
     }
     this.drawHints(s);
+    this.drawAnswers(s);
     if (s.done && before && !before.done) {
       this.tell(t("exercise.congratulations"), "good");
       this.root.animate?.([{ outlineColor: "var(--good)" }, { outlineColor: "transparent" }], { duration: 1200 });

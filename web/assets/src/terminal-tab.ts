@@ -5,6 +5,7 @@ import { Terminal, type ITheme } from "@xterm/xterm";
 import { h, say, toast } from "./dom.ts";
 import { recall } from "./remember.ts";
 import { browserHost } from "./stream.ts";
+import { guard } from "./terminal-guard.ts";
 import { TerminalLink, type LinkState } from "./terminal-link.ts";
 import { t } from "./texts.ts";
 
@@ -40,6 +41,7 @@ export class TerminalTab {
     this.term.loadAddon(this.fit);
     this.term.loadAddon(new Unicode11Addon());
     this.term.unicode.activeVersion = "11";
+    guard(this.term);
     this.link = new TerminalLink(path, browserHost);
     this.link.on("out", (out) => this.term.write(out, () => this.link.drawn()));
     this.link.on("reset", () => this.term.reset());

@@ -128,6 +128,8 @@ export interface ExerciseState {
   doneAt?: string;
   checks: CheckResult[];
   hints: number;
+  /** What was answered, by check. */
+  answers?: Record<string, string>;
   solved?: boolean;
   hintsTotal: number;
   hintTexts: Text[];
