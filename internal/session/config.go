@@ -43,6 +43,9 @@ type Config struct {
 	ServingCA []byte
 	// TokenLifetime is how long a kubeconfig works; 0 means 12 hours.
 	TokenLifetime time.Duration
+	// KeepAsleep is how long a session stays in memory that nobody asks for while its
+	// cluster sleeps; 0 means a minute.
+	KeepAsleep time.Duration
 	// RecordSystem keeps the cluster's own namespaces in the record.
 	RecordSystem bool
 	Clock        clock.WithTicker      // nil: the real one
@@ -59,8 +62,9 @@ type Service struct {
 
 	mu      sync.Mutex
 	labs    map[string]*live
-	opening map[string]*sync.Mutex // one at a time per learner
+	opening map[lab.LearnerID]*turn
 	closed  bool
+	leaving sync.WaitGroup // sessions that leave memory
 }
 
 // New makes a Service; nothing runs before Start.
@@ -74,10 +78,13 @@ func New(c Config) (*Service, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.KeepAsleep == 0 {
+		c.KeepAsleep = keepAsleep
+	}
 	if c.TokenLifetime == 0 {
 		c.TokenLifetime = 12 * time.Hour
 	}
-	s := &Service{Config: c, labs: map[string]*live{}, opening: map[string]*sync.Mutex{}, proxy: newProxyLimits()}
+	s := &Service{Config: c, labs: map[string]*live{}, opening: map[lab.LearnerID]*turn{}, proxy: newProxyLimits()}
 	m, err := newMetrics(c.Metrics, s)
 	if err != nil {
 		return nil, err
@@ -135,7 +142,9 @@ func (s *Service) Close(ctx context.Context) error {
 	s.closed = true
 	var all []*live
 	for _, l := range s.labs {
-		all = append(all, l)
+		if l.leaving == nil {
+			all = append(all, l)
+		}
 	}
 	s.labs = map[string]*live{}
 	s.mu.Unlock()
@@ -147,6 +156,7 @@ func (s *Service) Close(ctx context.Context) error {
 			wg.Go(l.close)
 		}
 		wg.Wait()
+		s.leaving.Wait()
 	}()
 	select {
 	case <-done:

@@ -40,6 +40,10 @@ type live struct {
 	cancel    context.CancelFunc
 	following sync.WaitGroup
 	nudge     chan struct{} // the cluster was replaced
+	closing   sync.Once
+
+	usedAt  time.Time     // Service.mu is held
+	leaving chan struct{} // closed when it has left memory; nil while it stays; Service.mu is held
 
 	mu      sync.Mutex
 	cluster *cluster.Cluster
@@ -60,7 +64,7 @@ func openLive(ctx context.Context, s *Service, v store.Session) (*live, error) {
 	l := &live{
 		s: s, id: v.ID, learner: v.Learner, course: c, spec: v.Spec, created: v.Created,
 		dir: filepath.Join(s.Dir, "sessions", v.ID), log: s.Log.With("session", v.ID),
-		changed: make(chan struct{}), nudge: make(chan struct{}, 1),
+		changed: make(chan struct{}), nudge: make(chan struct{}, 1), usedAt: s.Clock.Now(),
 	}
 	var err error
 	if l.home, err = openHome(filepath.Join(l.dir, "home")); err != nil {
@@ -69,6 +73,9 @@ func openLive(ctx context.Context, s *Service, v store.Session) (*live, error) {
 	if l.cluster, err = l.findCluster(ctx, v); err != nil {
 		l.home.close()
 		return nil, err
+	}
+	if st := l.cluster.Status(); st.State == lab.StateAsleep {
+		l.told = st // when it fell asleep
 	}
 	if l.record, err = stream.OpenRecord(ctx, s.Store, v.ID, l.log); err != nil {
 		l.home.close()
@@ -181,18 +188,24 @@ func (l *live) follow() {
 		if r := l.ready(); r != nil {
 			lost = r.instance.Lost()
 		}
+		left, stop := l.nextLook(c)
 		select {
 		case <-next:
+		case <-left:
+			l.s.leave(l)
 		case <-l.nudge:
 			l.disconnect()
 		case <-lost:
 			l.disconnect()
 			if !l.leaves(c, lost) {
+				stop()
 				return
 			}
 		case <-l.ctx.Done():
+			stop()
 			return
 		}
+		stop()
 	}
 }
 
@@ -271,14 +284,16 @@ func stateText(st lab.Status) *lab.Text {
 
 // close ends everything of the session in this process; it can be opened again later.
 func (l *live) close() {
-	l.cancel()
-	l.works.wait()
-	l.edits.close()
-	l.tabs.close()
-	l.following.Wait()
-	l.feed.Close()
-	l.record.Close()
-	l.home.close()
+	l.closing.Do(func() {
+		l.cancel()
+		l.works.wait()
+		l.edits.close()
+		l.tabs.close()
+		l.following.Wait()
+		l.feed.Close()
+		l.record.Close()
+		l.home.close()
+	})
 }
 
 // end is close for good.

@@ -63,6 +63,15 @@ func (p *proxyLimits) enter(id string) (leave func(), ok bool) {
 	}, true
 }
 
+// forget drops the count of a session that is gone or asleep.
+func (p *proxyLimits) forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if v := p.sessions[id]; v != nil && v.open == 0 {
+		delete(p.sessions, id)
+	}
+}
+
 // KubernetesProxy is part of API.
 func (s *Service) KubernetesProxy() http.Handler { return http.HandlerFunc(s.serveProxy) }
 

@@ -72,7 +72,7 @@ type server struct {
 	stop func()
 }
 
-func serve(t *testing.T, dir string) *server {
+func serve(t *testing.T, dir string, change ...func(*cluster.Config, *session.Config)) *server {
 	t.Helper()
 	program := os.Getenv("KUBISTRO_CLUSTERHOST")
 	if program == "" {
@@ -87,9 +87,15 @@ func serve(t *testing.T, dir string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := cluster.NewManager(cluster.Config{Driver: driver, Dir: dir, Log: log})
-	s, err := session.New(session.Config{Manager: m, Store: db, Library: restaurant(t), Dir: dir, Program: os.Args[0], Log: log,
-		ServingCA: []byte("the CA")})
+	of, c := cluster.Config{Driver: driver, Dir: dir, Log: log}, session.Config{
+		Store: db, Library: restaurant(t), Dir: dir, Program: os.Args[0], Log: log, ServingCA: []byte("the CA"),
+	}
+	for _, f := range change {
+		f(&of, &c)
+	}
+	m := cluster.NewManager(of)
+	c.Manager = m
+	s, err := session.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,17 +105,31 @@ func (s *Service) room(ctx context.Context, learner lab.LearnerID) error {
 	return nil
 }
 
+// turn is a lock for one learner, kept while somebody holds it or waits for it.
+type turn struct {
+	sync.Mutex
+	wanted int // s.mu is held
+}
+
 // alone keeps two requests of one learner from making two sessions.
 func (s *Service) alone(learner lab.LearnerID) (unlock func()) {
 	s.mu.Lock()
-	m := s.opening[string(learner)]
-	if m == nil {
-		m = &sync.Mutex{}
-		s.opening[string(learner)] = m
+	t := s.opening[learner]
+	if t == nil {
+		t = &turn{}
+		s.opening[learner] = t
 	}
+	t.wanted++
 	s.mu.Unlock()
-	m.Lock()
-	return m.Unlock
+	t.Lock()
+	return func() {
+		t.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if t.wanted--; t.wanted == 0 {
+			delete(s.opening, learner)
+		}
+	}
 }
 
 func (s *Service) giveBack(ctx context.Context, id string) {
@@ -127,6 +141,9 @@ func (s *Service) giveBack(ctx context.Context, id string) {
 // live returns the running lab of a session and opens it when this server
 // process hasn't yet.
 func (s *Service) live(ctx context.Context, v store.Session) (*live, error) {
+	if l := s.open(v.ID); l != nil {
+		return l, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -145,10 +162,7 @@ func (s *Service) live(ctx context.Context, v store.Session) (*live, error) {
 
 // find returns the learner's running lab.
 func (s *Service) find(ctx context.Context, learner lab.LearnerID, id string) (*live, error) {
-	s.mu.Lock()
-	l := s.labs[id]
-	s.mu.Unlock()
-	if l != nil {
+	if l := s.open(id); l != nil {
 		if l.learner != learner {
 			return nil, errNotFound
 		}
@@ -216,6 +230,7 @@ func (s *Service) End(ctx context.Context, learner lab.LearnerID, id string) err
 	delete(s.labs, id)
 	s.mu.Unlock()
 	l.end()
+	s.proxy.forget(id)
 	if err := s.Store.EndSession(ctx, id, s.Clock.Now()); err != nil {
 		return fmt.Errorf("session: end: %w", err) // the next request opens it again
 	}

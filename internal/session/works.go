@@ -104,6 +104,13 @@ func (w *works) show(v *work) lab.Operation {
 	return o
 }
 
+// busy reports whether an operation runs.
+func (w *works) busy() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.all, func(v *work) bool { return !v.Done })
+}
+
 func (w *works) find(id string) (lab.Operation, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
