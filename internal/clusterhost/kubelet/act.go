@@ -81,7 +81,11 @@ func (w *worker) refreshVolumes(ctx context.Context) {
 		return
 	}
 	now := w.b.k.clock.Now()
-	if now.Before(w.refreshAt) {
+	w.mu.Lock()
+	relabel := w.relabel
+	w.relabel = false
+	w.mu.Unlock()
+	if now.Before(w.refreshAt) && !relabel {
 		w.at(w.refreshAt)
 		return
 	}

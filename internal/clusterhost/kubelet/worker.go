@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
@@ -55,6 +56,7 @@ type worker struct {
 	byName    map[string]*slot
 	status    corev1.PodStatus // the newest, perhaps not sent yet
 	dirty     bool
+	relabel   bool // labels or annotations have changed: the downward API shows them at once
 	finished  bool // everything has stopped for good
 	terminal  bool
 	evict     *podRejection
@@ -109,8 +111,10 @@ func (w *worker) update(pod *corev1.Pod) {
 	w.mu.Lock()
 	old := w.incoming
 	w.incoming = pod
+	relabel := !maps.Equal(old.Labels, pod.Labels) || !maps.Equal(old.Annotations, pod.Annotations)
+	w.relabel = w.relabel || relabel
 	w.mu.Unlock()
-	if old.Generation != pod.Generation || (old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
+	if relabel || old.Generation != pod.Generation || (old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
 		ptr.Deref(old.DeletionGracePeriodSeconds, -1) != ptr.Deref(pod.DeletionGracePeriodSeconds, -1) ||
 		len(pod.Spec.ReadinessGates) > 0 || len(pod.Spec.EphemeralContainers) != len(old.Spec.EphemeralContainers) {
 		w.poke()
