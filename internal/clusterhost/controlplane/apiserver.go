@@ -45,10 +45,11 @@ type apiServerParts struct {
 }
 
 // apiServerGates are features that are off, for the whole process. One measures all
-// objects again and again; the client without a connection has no streams of ranges;
+// objects again and again; one compares all caches with etcd, which is in this process,
+// every five minutes; the client without a connection has no streams of ranges;
 // the others have a controller that hasn't seen its own last write yet fail and back
 // off, ever longer on a busy machine, where it would have gone on before 1.36.
-const apiServerGates = "SizeBasedListCostEstimate=false,EtcdRangeStream=false," +
+const apiServerGates = "SizeBasedListCostEstimate=false,DetectCacheInconsistency=false,EtcdRangeStream=false," +
 	"StaleControllerConsistencyDaemonSet=false,StaleControllerConsistencyHPA=false,StaleControllerConsistencyJob=false," +
 	"StaleControllerConsistencyReplicaSet=false,StaleControllerConsistencyStatefulSet=false"
 

@@ -35,6 +35,10 @@ var controllersUnused = []string{
 	names.PodCertificateRequestCleanerController, names.LegacyServiceAccountTokenCleanerController,
 }
 
+// attachPeriod is how often volumes are looked at that are to be attached or detached.
+// It is ten times a second by default, which nobody sees where no volume needs it.
+const attachPeriod = time.Second
+
 // controllerFlags are the flags of kube-controller-manager, as kubeadm would write them.
 func controllerFlags(p *pki) []string {
 	return []string{

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/kubernetes/pkg/controller/volume/attachdetach"
+
 	"kubistro/internal/clusterhost/controlapi"
 	"kubistro/internal/clusterhost/vnet"
 )
@@ -58,6 +60,8 @@ type Host struct {
 
 // New prepares a cluster in the folder of cfg; nothing runs yet.
 func New(cfg Config) (*Host, error) {
+	stillQueues()
+	attachdetach.DefaultTimerConfig.ReconcilerLoopPeriod = attachPeriod
 	sockets, err := controlapi.OpenSocketDir(cfg.Dir)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ type openAPI struct {
 	v3        *openapicommon.OpenAPIV3Config
 
 	buildV2 func() http.Handler
+	index   func() (taggedText, error) // the aggregation layer reads it every second
 
 	mu     sync.Mutex
 	groups map[string]http.Handler // by "apis/apps/v1"
@@ -44,9 +45,10 @@ func installOpenAPI(s *genericapiserver.GenericAPIServer, v2 *openapicommon.Conf
 		routes.OpenAPI{Config: o.v2}.InstallV2(o.container, m)
 		return m
 	})
+	o.index = sync.OnceValues(o.makeIndex) // what is served doesn't change once the server runs
 	m := s.Handler.NonGoRestfulMux
 	m.HandleFunc("/openapi/v2", func(w http.ResponseWriter, r *http.Request) { o.buildV2().ServeHTTP(w, r) })
-	m.HandleFunc(pathOpenAPIV3, o.index)
+	m.HandleFunc(pathOpenAPIV3, o.serveIndex)
 	m.HandlePrefix(pathOpenAPIV3+"/", http.HandlerFunc(o.document))
 }
 
@@ -65,26 +67,36 @@ func fingerprint(name string) string {
 	return strings.ToUpper(hex.EncodeToString(sum[:]))
 }
 
-// index lists the documents without building them.
-func (o *openAPI) index(w http.ResponseWriter, r *http.Request) {
+// taggedText is a document and the tag that stands for its content.
+type taggedText struct {
+	body []byte
+	tag  string
+}
+
+// makeIndex lists the documents without building them.
+func (o *openAPI) makeIndex() (taggedText, error) {
 	list := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
 	for name := range o.services() {
 		u := url.URL{Path: pathOpenAPIV3 + "/" + name, RawQuery: url.Values{"hash": {fingerprint(name)}}.Encode()}
 		list.Paths[name] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: u.String()}
 	}
 	body, err := json.Marshal(list) // sorted, so equal lists have equal tags
+	return taggedText{body, strconv.Quote(fingerprint(string(body)))}, err
+}
+
+func (o *openAPI) serveIndex(w http.ResponseWriter, r *http.Request) {
+	index, err := o.index()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	tag := strconv.Quote(fingerprint(string(body)))
-	w.Header().Set("Etag", tag)
-	if r.Header.Get("If-None-Match") == tag {
+	w.Header().Set("Etag", index.tag)
+	if r.Header.Get("If-None-Match") == index.tag {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(body)
+	w.Write(index.body)
 }
 
 // document serves the document of one group and version.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	etcdkubernetes "go.etcd.io/etcd/client/v3/kubernetes"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
@@ -20,6 +21,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 )
+
+// cacheGrain is how finely the timers of the watch caches are told apart. Each of
+// the sixty caches looks once a second whether a watch is to get its bookmark of
+// the minute; the bookmark that ends a watch's initial events doesn't wait for that.
+const cacheGrain = 5 * time.Second
 
 // directStorage gives the API server's built-in resources an etcd client that calls
 // the member in this process. The API server's own way is a gRPC connection for
@@ -65,6 +71,7 @@ func (d *directStorage) GetRESTOptions(resource schema.GroupResource, example ru
 			Storage: raw, Versioner: storage.APIObjectVersioner{}, GroupResource: config.GroupResource,
 			EventsHistoryWindow: config.EventsHistoryWindow, ResourcePrefix: prefix, KeyFunc: key, NewFunc: newFunc, NewListFunc: newList,
 			GetAttrsFunc: attrs, IndexerFuncs: triggers, Indexers: indexers, Codec: config.Codec,
+			Clock: sharedTicks{clock.RealClock{}, cacheGrain},
 		}, destroy)
 	}
 	return o, err
