@@ -74,13 +74,15 @@ func host(ctx context.Context, s settings, stderr io.Writer) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	var c collector
 	go watchMemory(ctx, s.memory, func(err error) {
 		log.Error("too much memory; the process ends without ceremony", "err", err)
 		os.Exit(1)
-	})
+	}, c.second)
 	go func() {
 		if h.WaitReady(ctx) == nil {
 			settleMemory(ctx, log)
+			c.settled.Store(true)
 		}
 	}()
 	return h.Run(ctx)

@@ -12,19 +12,20 @@ import (
 )
 
 // Percentages of the garbage collector. A running cluster is idle most of the time
-// and there are many on a machine, so it trades CPU for memory. A start that
-// collects less (200 or 400 per cent were tried) isn't faster and scatters what
-// stays over so many pages that a third more memory is taken for good.
+// and there are many on a machine, so it trades CPU for memory, until it is busy. A
+// start that collects less (200 or 400 per cent were tried) isn't faster and
+// scatters what stays over so many pages that a third more memory is taken for good.
 const (
 	gcStarting = 75
 	gcRunning  = 30
+	gcBusy     = 100
 )
 
-// limitProcess bounds what the process takes: the collector works harder from
-// three quarters of the memory on.
+// limitProcess bounds what the process takes: the collector works harder when
+// seven eighths of the memory are used.
 func limitProcess(memory int64, log *slog.Logger) {
 	debug.SetGCPercent(gcStarting)
-	debug.SetMemoryLimit(memory / 4 * 3)
+	debug.SetMemoryLimit(memory / 8 * 7)
 	if err := setRlimits(); err != nil {
 		log.Warn("resource limits can't be set", "err", err)
 	}
@@ -49,9 +50,9 @@ func settleMemory(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// watchMemory calls over once when the process's own memory passes limit bytes.
-// It returns when ctx is done.
-func watchMemory(ctx context.Context, limit int64, over func(error)) {
+// watchMemory calls over once when the process's own memory passes limit bytes, and
+// each every second. It returns when ctx is done.
+func watchMemory(ctx context.Context, limit int64, over func(error), each func()) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
@@ -64,6 +65,7 @@ func watchMemory(ctx context.Context, limit int64, over func(error)) {
 			over(fmt.Errorf("%d MiB of %d MiB", rss>>20, limit>>20))
 			return
 		}
+		each()
 	}
 }
 

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -9,8 +10,10 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/controller-manager/pkg/clientbuilder"
@@ -18,6 +21,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/config"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+	"k8s.io/kubernetes/pkg/controller/certificates/rootcacertpublisher"
 )
 
 // controllerManager is kube-controller-manager's controllers, each run by itself.
@@ -96,6 +100,9 @@ func (m *controllerManager) start(ctx context.Context, transport http.RoundTripp
 		return fmt.Errorf("controllers: %w", err)
 	}
 	cc.InformerFactory.InformerName().Release()
+	if err := leaveOutContents(cc.InformerFactory); err != nil {
+		return fmt.Errorf("controllers: %w", err)
+	}
 	m.config.EventBroadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: m.config.Client.CoreV1().Events("")})
 	m.stop = m.config.EventBroadcaster.Shutdown
 	controllers, err := buildControllers(ctx, cc, root)
@@ -116,6 +123,25 @@ func (m *controllerManager) start(ctx context.Context, transport http.RoundTripp
 	}
 	log.Debug("controllers run", "count", len(controllers))
 	return nil
+}
+
+// leaveOutContents keeps what is in ConfigMaps and Secrets out of the controllers' caches:
+// a learner may fill the whole database with it. They look at the CA that every
+// namespace gets and at tokens of service accounts only.
+func leaveOutContents(f informers.SharedInformerFactory) error {
+	return errors.Join(
+		f.Core().V1().ConfigMaps().Informer().SetTransform(func(o any) (any, error) {
+			if c, ok := o.(*corev1.ConfigMap); ok && c.Name != rootcacertpublisher.RootCACertConfigMapName {
+				c.Data, c.BinaryData = nil, nil
+			}
+			return withoutManagedFields(o)
+		}),
+		f.Core().V1().Secrets().Informer().SetTransform(func(o any) (any, error) {
+			if c, ok := o.(*corev1.Secret); ok && c.Type != corev1.SecretTypeServiceAccountToken {
+				c.Data = nil
+			}
+			return withoutManagedFields(o)
+		}))
 }
 
 // buildControllers builds those that are enabled, the one for tokens first.

@@ -59,9 +59,10 @@ func startEtcd(dir, socket string, quota int64, log *slog.Logger) (*etcdMember, 
 	cfg.TickMs = 1000
 	cfg.ElectionMs = 5000
 	cfg.BackendBatchInterval = time.Second // what isn't in the database yet is in the log
+	cfg.BackendBatchLimit = 100            // nor in memory without bound
 	cfg.QuotaBackendBytes = quota
 	cfg.SnapshotCount = 2000
-	cfg.SnapshotCatchUpEntries = 100
+	cfg.SnapshotCatchUpEntries = 1 // entries that are kept in memory for members that lag behind: there are none
 	cfg.EnableGRPCGateway = false
 	e, err := embed.StartEtcd(cfg)
 	if err != nil {
