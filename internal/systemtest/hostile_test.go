@@ -186,6 +186,25 @@ func TestHostileLearnerIsNotFelt(t *testing.T) {
 		c.bounded(t)
 	})
 
+	t.Run("etcd filled, then freed", func(t *testing.T) {
+		const maps = "/api/v1/namespaces/default/configmaps"
+		full := make(chan bool, 1)
+		go func() { full <- c.fill(t, maps) }()
+		c.undisturbed(t)
+		if !<-full {
+			t.Error("400 ConfigMaps of 900 kB were all taken: where is the quota?")
+		}
+		c.undisturbed(t)
+		if code := c.kube(t, "GET", "/api/v1/namespaces/default/pods", ""); code != http.StatusOK {
+			t.Errorf("reading while the database is full: %d", code)
+		}
+		c.bounded(t)
+		if code := c.kube(t, "DELETE", maps, ""); code != http.StatusOK {
+			t.Errorf("deleting while the database is full: %d", code)
+		}
+		c.writable(t, maps)
+	})
+
 	t.Run("events flood", func(t *testing.T) {
 		body := `{"apiVersion":"v1","kind":"Event","metadata":{"generateName":"noise-"},"involvedObject":{"kind":"Pod","namespace":"default","name":"x"},"reason":"Noise","message":"` + strings.Repeat("noise ", 100) + `","type":"Warning"}`
 		c.flood(t, "POST", "/api/v1/namespaces/default/events", body, 20*time.Second)
@@ -255,20 +274,65 @@ func (c *class) flood(t *testing.T, method, path, body string, d time.Duration) 
 	}
 }
 
+// fill writes ConfigMaps of 900 kB from 8 connections until the database has no room,
+// 400 at most; full tells whether it came so far.
+func (c *class) fill(t *testing.T, maps string) (full bool) {
+	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"fat-"},"data":{"x":"` + strings.Repeat("0123456789", 90_000) + `"}}`
+	var wg sync.WaitGroup
+	var sent, tooMany atomic.Int64
+	begin := time.Now()
+	for range 8 {
+		wg.Go(func() {
+			for sent.Add(1) <= 400 && tooMany.Load() == 0 {
+				if _, answer := c.ask(t, "POST", maps, body); strings.Contains(answer, "database space exceeded") {
+					tooMany.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d ConfigMaps in %s", sent.Load(), time.Since(begin).Round(time.Millisecond))
+	return tooMany.Load() > 0
+}
+
+// writable waits until the database takes something again: the host compacts and
+// defragments it every few seconds.
+func (c *class) writable(t *testing.T, maps string) {
+	t.Helper()
+	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
+		code, answer := c.ask(t, "POST", maps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"thin-"}}`)
+		if code == http.StatusCreated {
+			t.Logf("writable after %s", time.Since(begin).Round(time.Millisecond))
+			return
+		}
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("a minute after everything was deleted, the database takes nothing: %d %s", code, answer)
+		}
+	}
+}
+
 func (c *class) kube(t *testing.T, method, path, body string) int {
+	code, _ := c.ask(t, method, path, body)
+	return code
+}
+
+// ask sends a request with Mallory's own client and returns the code and the first
+// kilobyte of the answer.
+func (c *class) ask(t *testing.T, method, path, body string) (int, string) {
 	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, c.kubeURL+path, strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
-		return 0
+		return 0, ""
 	}
 	req.Header.Set("Authorization", "Bearer "+c.kubeAuth)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.own.Do(req)
 	if err != nil {
 		t.Error(err)
-		return 0
+		return 0, ""
 	}
 	defer resp.Body.Close()
+	first, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
 	_, _ = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode
+	return resp.StatusCode, string(first)
 }
