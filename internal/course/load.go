@@ -94,7 +94,7 @@ func (b *builder) build() {
 			labels[key] = v.Value
 		}
 		b.course.Spec.Kitchens = append(b.course.Spec.Kitchens, lab.Kitchen{
-			Name: k.Name.Value, CPU: k.CPU.Value, Memory: k.Memory.Value, Labels: labels,
+			Name: k.Name.Value, CPU: k.CPU.Value, Memory: k.Memory.Value, Labels: labels, Resources: b.extended(k.Resources),
 		})
 	}
 	for _, p := range src.Cast {
@@ -103,6 +103,22 @@ func (b *builder) build() {
 	for i, n := range src.Levels {
 		b.level(i+1, n)
 	}
+}
+
+// extended reads a kitchen's extended resources.
+func (b *builder) extended(in map[string]word) map[string]string {
+	out := map[string]string{}
+	for name, v := range in {
+		if problem := lab.CheckExtendedResource(name, v.Value); problem != nil {
+			b.faults = append(b.faults, Fault{File: path.Join(b.course.ID, "course.yaml"), Line: v.Line, Message: problem.Error()})
+			continue
+		}
+		out[name] = v.Value
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
 }
 
 // level reads a level's folder, or announces the level when there is none.

@@ -32,6 +32,8 @@ type kitchenNode struct {
 	CPU    word            `yaml:"cpu" rule:"required" doc:"allocatable, as a Kubernetes quantity"`
 	Memory word            `yaml:"memory" rule:"required"`
 	Labels map[string]word `yaml:"labels"`
+
+	Resources map[string]word `yaml:"resources" doc:"extended resources in whole numbers: nvidia.com/gpu: 2"`
 }
 
 type personNode struct {

@@ -1,6 +1,12 @@
 package lab
 
-import "time"
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Kitchen is a worker node of a course's cluster.
 type Kitchen struct {
@@ -8,6 +14,23 @@ type Kitchen struct {
 	CPU    string            `json:"cpu"`  // allocatable, as a Kubernetes quantity: 2
 	Memory string            `json:"memory"`
 	Labels map[string]string `json:"labels,omitempty"`
+	// Resources are extended resources, in whole numbers: nvidia.com/gpu: "2".
+	Resources map[string]string `json:"resources,omitempty"`
+}
+
+var extendedResource = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+
+// CheckExtendedResource says what is wrong with a kitchen's extended resource:
+// its name needs a domain that isn't Kubernetes' own, its amount is a whole number.
+func CheckExtendedResource(name, amount string) error {
+	domain, _, _ := strings.Cut(name, "/")
+	if !extendedResource.MatchString(name) || domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io") || strings.HasPrefix(name, "requests.") {
+		return fmt.Errorf("%q is not the name of an extended resource such as nvidia.com/gpu", name)
+	}
+	if n, err := strconv.Atoi(amount); err != nil || n < 0 || n > 1_000_000 {
+		return fmt.Errorf("%s: %q is not a whole number from 0 to 1000000", name, amount)
+	}
+	return nil
 }
 
 // ClusterSpec is the shape of a cluster. The control plane node is always "office".

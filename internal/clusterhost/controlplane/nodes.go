@@ -63,9 +63,27 @@ func nodeConfigs(s lab.ClusterSpec) ([]kubelet.Config, error) {
 		if err := setSize(&c, k.CPU, k.Memory); err != nil {
 			return nil, fmt.Errorf("node %s: %w", k.Name, err)
 		}
+		if err := addResources(&c, k.Resources); err != nil {
+			return nil, fmt.Errorf("node %s: %w", k.Name, err)
+		}
 		out = append(out, c)
 	}
 	return out, nil
+}
+
+// addResources gives a node extended resources, as a device plugin would.
+func addResources(c *kubelet.Config, extended map[string]string) error {
+	for name, amount := range extended {
+		if err := lab.CheckExtendedResource(name, amount); err != nil {
+			return err
+		}
+		q, err := resource.ParseQuantity(amount)
+		if err != nil {
+			return fmt.Errorf("%s %q: %w", name, amount, err)
+		}
+		c.Capacity[corev1.ResourceName(name)], c.Allocatable[corev1.ResourceName(name)] = q, q
+	}
+	return nil
 }
 
 func setSize(c *kubelet.Config, cpu, memory string) error {

@@ -154,6 +154,7 @@ func (w *worker) mapHostPorts(iface *vnet.Interface) {
 
 // act follows kuberuntime/kuberuntime_manager.go, computePodActions and SyncPod.
 func (w *worker) act(ctx context.Context) {
+	w.actuate(ctx)
 	if w.busy() {
 		return // a postStart hook holds the Pod's worker, as in a real kubelet
 	}
@@ -189,7 +190,7 @@ func (w *worker) over() bool {
 		if s.kind != kindRegular {
 			continue
 		}
-		if s.cur == nil || s.rerun || s.cur.state.Phase != containerExited || shouldRestart(w.pod, s.spec, s.cur.state.ExitCode) {
+		if s.cur == nil || s.rerun || s.cur.state.Phase != containerExited || s.cur.resized || shouldRestart(w.pod, s.spec, s.cur.state.ExitCode) {
 			return false
 		}
 	}
@@ -214,7 +215,7 @@ func (w *worker) wants(s *slot) bool {
 	case s.cur.state.Phase != containerExited:
 		return false
 	}
-	return shouldRestart(w.pod, s.spec, s.cur.state.ExitCode)
+	return s.cur.resized || shouldRestart(w.pod, s.spec, s.cur.state.ExitCode)
 }
 
 func (s *slot) running() bool { return s.cur != nil && s.cur.state.Phase == containerRunning }
@@ -300,7 +301,7 @@ func (w *worker) tryStart(ctx context.Context, s *slot) bool {
 	now := w.b.k.clock.Now()
 	w.mu.Lock()
 	var ended *containerState
-	if s.cur != nil && s.cur.state.Phase == containerExited && !s.cur.stale {
+	if s.cur != nil && s.cur.state.Phase == containerExited && !s.cur.stale && !s.cur.resized {
 		st := s.cur.state
 		ended = &st
 	}

@@ -2,8 +2,11 @@ package kubelet
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 	resourcehelper "k8s.io/component-helpers/resource"
 )
@@ -18,11 +21,11 @@ func (w *worker) admit() bool {
 	}
 	reason, message := "Evicted", w.b.evictor.refuses(w.pod)
 	if message == "" {
-		reason, message = w.misfit()
+		reason, message = w.misfit(w.pod)
 	}
 	if reason == "" {
 		w.mu.Lock()
-		w.admitted = true
+		w.admitted, w.alloc = true, allocationOf(w.pod)
 		w.mu.Unlock()
 		return true
 	}
@@ -39,9 +42,10 @@ func (w *worker) admit() bool {
 	return false
 }
 
-func (w *worker) misfit() (reason, message string) {
-	if len(w.pod.Spec.NodeSelector) > 0 {
-		if n := w.b.node.get(); n != nil && !labels.SelectorFromSet(w.pod.Spec.NodeSelector).Matches(labels.Set(n.Labels)) {
+// misfit says what the node lacks for pod, which is the worker's Pod as it is or is to be.
+func (w *worker) misfit(pod *corev1.Pod) (reason, message string) {
+	if len(pod.Spec.NodeSelector) > 0 {
+		if n := w.b.node.get(); n != nil && !labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(n.Labels)) {
 			return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
 		}
 	}
@@ -49,13 +53,13 @@ func (w *worker) misfit() (reason, message string) {
 	for _, o := range w.b.all() {
 		o.mu.Lock()
 		counts := o != w && !o.finished && (o.admitted || o.static || o.pod.Status.StartTime != nil)
-		pod := o.incoming
+		other := o.pod
 		o.mu.Unlock()
 		if !counts {
 			continue
 		}
 		pods++
-		for name, q := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		for name, q := range resourcehelper.PodRequests(other, resourcehelper.PodResourcesOptions{}) {
 			sum := used[name]
 			sum.Add(q)
 			used[name] = sum
@@ -65,25 +69,31 @@ func (w *worker) misfit() (reason, message string) {
 	if max, ok := alloc[corev1.ResourcePods]; ok && pods+1 > max.Value() {
 		return "OutOfpods", fmt.Sprintf("Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", pods, max.Value())
 	}
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
-		q, ok := resourcehelper.PodRequests(w.pod, resourcehelper.PodResourcesOptions{})[name]
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	names := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
+	for name := range alloc { // extended resources that the node doesn't know are somebody else's
+		if strings.Contains(string(name), "/") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names[3:])
+	for _, name := range names {
+		q, ok := requests[name]
 		have, known := alloc[name]
 		if !ok || q.IsZero() || !known {
 			continue
 		}
-		sum := used[name]
-		num := func(l corev1.ResourceList) int64 {
-			v := l[name]
+		num := func(q resource.Quantity) int64 {
 			if name == corev1.ResourceCPU {
-				return v.MilliValue()
+				return q.MilliValue()
 			}
-			return v.Value()
+			return q.Value()
 		}
 		left := have.DeepCopy()
-		left.Sub(sum)
+		left.Sub(used[name])
 		if q.Cmp(left) > 0 {
 			return "OutOf" + string(name), fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
-				name, num(corev1.ResourceList{name: q}), num(used), num(alloc))
+				name, num(q), num(used[name]), num(have))
 		}
 	}
 	return "", ""

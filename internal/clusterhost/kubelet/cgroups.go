@@ -136,6 +136,7 @@ func containerLimits(r corev1.ResourceRequirements) cgroup.Limits {
 // contain makes inst's group, which kills it when it is out of memory: the kernel
 // kills all processes of a container together (memory.oom.group).
 func (w *worker) contain(inst *instance, r corev1.ResourceRequirements) {
+	inst.resources = *r.DeepCopy()
 	inst.proc.Usage = w.group.Child(containerLimits(r))
 	inst.proc.Usage.OnOOM(func() { w.oomKill(inst) })
 }

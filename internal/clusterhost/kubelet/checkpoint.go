@@ -45,6 +45,7 @@ type frozenPod struct {
 	Containers []*frozenContainer      `json:"containers"`
 	Pulls      map[string]*pullState   `json:"pulls,omitempty"`
 	Volumes    map[string][]frozenFile `json:"volumes,omitempty"` // emptyDir
+	Allocation *allocation             `json:"allocation,omitempty"`
 }
 
 type frozenContainer struct {
@@ -141,7 +142,7 @@ func (b *boot) checkpoint() *checkpoint {
 func (w *worker) freeze(room *int64) *frozenPod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f := &frozenPod{UID: w.uid, Namespace: w.pod.Namespace, Name: w.pod.Name, Finished: w.finished, Status: w.status, Pulls: w.pulls, Volumes: map[string][]frozenFile{}}
+	f := &frozenPod{UID: w.uid, Namespace: w.pod.Namespace, Name: w.pod.Name, Finished: w.finished, Status: w.status, Pulls: w.pulls, Allocation: w.alloc, Volumes: map[string][]frozenFile{}}
 	if w.ownIface {
 		f.IP = w.ip
 	}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"kubistro/internal/clusterhost/pantry"
 	"kubistro/internal/clusterhost/pantry/memfs"
 )
@@ -48,6 +50,8 @@ type instance struct {
 	unhealthy   string // why a probe wants it restarted
 	killReason  string // reason of the state after the kill (OOMKilled)
 	lastUse     usageSample
+	resources   corev1.ResourceRequirements // what its group has
+	resized     bool                        // ends because a resize needs that, and starts again
 
 	term           *terminal      // input and live output
 	proc           pantry.Process // what the main process and execs have in common

@@ -3,6 +3,7 @@ package kubelet_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -26,6 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kubistro/internal/clusterhost/controlapi"
+	"kubistro/internal/lab"
 	"kubistro/internal/testprocess"
 )
 
@@ -64,6 +66,9 @@ func cluster(t *testing.T) *host {
 	sharedOnce.Do(func() {
 		var dir string
 		if dir, sharedErr = os.MkdirTemp("", "kubelet"); sharedErr == nil {
+			sharedErr = writeSpec(dir)
+		}
+		if sharedErr == nil {
 			shared, sharedErr = start(dir)
 		}
 	})
@@ -71,6 +76,17 @@ func cluster(t *testing.T) *host {
 		t.Fatal(sharedErr)
 	}
 	return shared
+}
+
+// writeSpec asks for the usual kitchens, the second with GPUs.
+func writeSpec(dir string) error {
+	spec := lab.DefaultClusterSpec()
+	spec.Kitchens[1].Resources = map[string]string{"nvidia.com/gpu": "2"}
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, controlapi.FileSpec), raw, 0o600)
 }
 
 // start runs the cluster host of KUBISTRO_CLUSTERHOST in dir until it is ready.

@@ -1,13 +1,20 @@
 package kubelet_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // dish has a cook prepare a dish through the API server's proxy and says how long that took.
@@ -199,4 +206,199 @@ func TestPidLimit(t *testing.T) {
 	if refused == 0 {
 		t.Error("320 processes in a Pod, and none is refused")
 	}
+}
+
+// resize patches a Pod's resources through the subresource, as kubectl does.
+func (h *host) resize(t *testing.T, ns, pod, resources string) error {
+	t.Helper()
+	patch := fmt.Sprintf(`{"spec":{"containers":[{"name":"c","resources":%s}]}}`, resources)
+	_, err := h.client.CoreV1().Pods(ns).Patch(t.Context(), pod, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "resize")
+	return err
+}
+
+func podCondition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == kind {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func TestResizeInPlace(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("p", `{nodeName: kitchen-1, containers: [{name: c, image: "grill-cook:1.4", resources: {requests: {cpu: 100m, memory: 64Mi}, limits: {cpu: 200m, memory: 128Mi}},
+  resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]}]}`))
+	before := container(h.pod(t, ns, "p", ready))
+	if err := h.resize(t, ns, "p", `{"limits":{"cpu":"300m"}}`); err != nil {
+		t.Fatal(err)
+	}
+	has := func(cpu, memory string) func(*corev1.Pod) string {
+		return func(p *corev1.Pod) string {
+			c := container(p)
+			if c.Resources == nil || c.Resources.Limits.Cpu().String() != cpu || c.Resources.Limits.Memory().String() != memory || c.State.Running == nil {
+				return fmt.Sprintf("hasn't got %s and %s: %+v", cpu, memory, c.Resources)
+			}
+			if podCondition(p, corev1.PodResizeInProgress) != nil || podCondition(p, corev1.PodResizePending) != nil {
+				return "is still being resized"
+			}
+			return ""
+		}
+	}
+	after := container(h.pod(t, ns, "p", has("300m", "128Mi")))
+	if after.ContainerID != before.ContainerID || after.RestartCount != 0 {
+		t.Error("a resize of the CPU restarted the container")
+	}
+	if got := h.mustExec(t, ns, "p", "cat", "/sys/fs/cgroup/cpu.max"); got != "30000 100000\n" {
+		t.Errorf("cpu.max %q", got)
+	}
+	h.event(t, ns, "p", "ResizeStarted", `Pod resize started: {"containers":[{"name":"c","resources":{"limits":{"cpu":"300m","memory":"128Mi"}`)
+	h.event(t, ns, "p", "ResizeCompleted", `Pod resize completed: {"containers":[{"name":"c"`)
+
+	if err := h.resize(t, ns, "p", `{"limits":{"memory":"256Mi"}}`); err != nil {
+		t.Fatal(err)
+	}
+	after = container(h.pod(t, ns, "p", has("300m", "256Mi")))
+	if after.RestartCount != 1 || after.LastTerminationState.Terminated == nil {
+		t.Errorf("a resize of the memory was to restart the container: %+v", after)
+	}
+	h.event(t, ns, "p", "Killing", "Container c resize requires restart")
+}
+
+func TestResizeWaitsAndFails(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	big := `{nodeName: kitchen-1, containers: [{name: c, image: "grill-cook:1.4", resources: {requests: {memory: 600Mi}, limits: {memory: 700Mi}}}]}`
+	h.apply(t, ns, podYAML("p", big))
+	h.apply(t, ns, podYAML("other", big))
+	h.pod(t, ns, "p", ready)
+	h.pod(t, ns, "other", ready)
+	if err := h.resize(t, ns, "p", `{"requests":{"memory":"9Gi"},"limits":{"memory":"9Gi"}}`); err == nil || !strings.Contains(err.Error(), "node didn't have enough allocatable resources: memory") {
+		t.Errorf("more than the node has: %v", err)
+	}
+	if err := h.resize(t, ns, "p", `{"requests":{"memory":"1500Mi"},"limits":{"memory":"1600Mi"}}`); err != nil {
+		t.Fatal(err)
+	}
+	p := h.pod(t, ns, "p", func(p *corev1.Pod) string {
+		if c := podCondition(p, corev1.PodResizePending); c == nil || c.Reason != corev1.PodReasonDeferred {
+			return "isn't deferred"
+		}
+		return ""
+	})
+	if c := podCondition(p, corev1.PodResizePending); !strings.HasPrefix(c.Message, "Node didn't have enough resource: memory, requested: 1572864000, used: ") || c.ObservedGeneration != p.Generation {
+		t.Errorf("%+v", c)
+	}
+	if c := container(p); c.AllocatedResources.Memory().String() != "600Mi" {
+		t.Errorf("allocated %v while the resize waits", c.AllocatedResources)
+	}
+	h.event(t, ns, "p", "ResizeDeferred", "Pod resize Deferred: {")
+	if err := h.client.CoreV1().Pods(ns).Delete(t.Context(), "other", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	h.pod(t, ns, "p", func(p *corev1.Pod) string {
+		if c := container(p); c.AllocatedResources.Memory().String() != "1500Mi" || c.Resources.Limits.Memory().String() != "1600Mi" || podCondition(p, corev1.PodResizePending) != nil {
+			return "hasn't got what was left by the other Pod"
+		}
+		return ""
+	})
+	h.mustExec(t, ns, "p", "hoard", "500")
+	if err := h.resize(t, ns, "p", `{"requests":{"memory":"100Mi"},"limits":{"memory":"200Mi"}}`); err != nil {
+		t.Fatal(err)
+	}
+	h.pod(t, ns, "p", func(p *corev1.Pod) string {
+		if c := podCondition(p, corev1.PodResizeInProgress); c == nil || c.Reason != corev1.PodReasonError || !strings.HasPrefix(c.Message, `attempting to set container "c" memory limit (209715200) below current usage (`) {
+			return "shrinks below what it uses"
+		}
+		return ""
+	})
+	h.mustExec(t, ns, "p", "hoard", "0")
+	h.pod(t, ns, "p", func(p *corev1.Pod) string {
+		if container(p).Resources.Limits.Memory().String() != "200Mi" || podCondition(p, corev1.PodResizeInProgress) != nil {
+			return "didn't shrink"
+		}
+		return ""
+	})
+	if c := container(h.pod(t, ns, "p", ready)); c.RestartCount != 0 {
+		t.Error("the container was restarted")
+	}
+}
+
+func TestExtendedResources(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	gpus := func(name, node string, n int) {
+		h.apply(t, ns, podYAML(name, fmt.Sprintf(`{%scontainers: [{name: c, image: "grill-cook:1.4", resources: {limits: {nvidia.com/gpu: %d}}}]}`, node, n)))
+	}
+	gpus("one", "", 2)
+	p := h.pod(t, ns, "one", ready)
+	if p.Spec.NodeName != "kitchen-2" || p.Status.QOSClass != corev1.PodQOSBestEffort {
+		t.Errorf("on %s, QoS class %s", p.Spec.NodeName, p.Status.QOSClass)
+	}
+	gpus("more", "", 1)
+	h.event(t, ns, "more", "FailedScheduling", "Insufficient nvidia.com/gpu")
+	gpus("forced", "nodeName: kitchen-2, ", 1)
+	p = h.pod(t, ns, "forced", over(corev1.PodFailed))
+	if p.Status.Reason != "OutOfnvidia.com/gpu" || p.Status.Message != "Pod was rejected: Node didn't have enough resource: nvidia.com/gpu, requested: 1, used: 2, capacity: 2" {
+		t.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
+	}
+}
+
+func TestAutoscalerFollowsUse(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	deploy := func(name string, requests corev1.ResourceList) {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+		d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "grill-cook:1.4", Args: []string{"--load", "90m"}, Resources: corev1.ResourceRequirements{Requests: requests}}}
+		if _, err := h.client.AppsV1().Deployments(ns).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		a := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		a.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name}
+		a.Spec.MaxReplicas = 3
+		a.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To(int32(50))},
+		}}}
+		if _, err := h.client.AutoscalingV2().HorizontalPodAutoscalers(ns).Create(t.Context(), a, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deploy("busy", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")})
+	deploy("unknown", nil)
+	find := func(name string, check func(*autoscalingv2.HorizontalPodAutoscaler) bool) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		defer cancel()
+		w, err := h.client.AutoscalingV2().HorizontalPodAutoscalers(ns).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+		var last *autoscalingv2.HorizontalPodAutoscaler
+		for e := range w.ResultChan() {
+			if a, ok := e.Object.(*autoscalingv2.HorizontalPodAutoscaler); ok {
+				if last = a; check(a) {
+					return
+				}
+			}
+		}
+		t.Fatalf("%s: %+v", name, last)
+	}
+	find("busy", func(a *autoscalingv2.HorizontalPodAutoscaler) bool { // each of three uses 90 % of its request
+		m := a.Status.CurrentMetrics
+		return a.Status.CurrentReplicas == 3 && len(m) == 1 && m[0].Resource != nil && ptr.Deref(m[0].Resource.Current.AverageUtilization, 0) >= 80
+	})
+	find("unknown", func(a *autoscalingv2.HorizontalPodAutoscaler) bool {
+		for _, c := range a.Status.Conditions {
+			if c.Type == autoscalingv2.ScalingActive && c.Status == corev1.ConditionFalse && c.Reason == "FailedGetResourceMetric" && strings.Contains(c.Message, "missing request for cpu in container c of Pod") {
+				return true
+			}
+		}
+		return false
+	})
 }

@@ -9,6 +9,7 @@ import (
 // restore takes up a Pod that ran before: from the checkpoint of a graceful
 // stop, or after a crash from what the API says of it.
 func (w *worker) restore() {
+	w.restoreAllocation()
 	if f := w.b.frozen[w.uid]; f != nil {
 		w.restoreFrozen(f)
 		return
@@ -24,6 +25,28 @@ func (w *worker) restore() {
 	if ran {
 		w.b.podEvent(w.pod, "", corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
 	}
+}
+
+// restoreAllocation finds what the node had given to the Pod: in the checkpoint, or
+// in the status of its containers.
+func (w *worker) restoreAllocation() {
+	w.mu.Lock()
+	if w.alloc == nil {
+		w.alloc = allocationOf(w.taken)
+		if f := w.b.frozen[w.uid]; f != nil && f.Allocation != nil {
+			w.alloc = f.Allocation
+		} else {
+			for _, list := range [][]corev1.ContainerStatus{w.status.InitContainerStatuses, w.status.ContainerStatuses} {
+				for i := range list {
+					if r := list[i].Resources; r != nil && list[i].State.Running != nil {
+						w.alloc.Containers[list[i].Name] = *r.DeepCopy()
+					}
+				}
+			}
+		}
+	}
+	w.mu.Unlock()
+	w.takeSpec(w.taken)
 }
 
 // restoreStates makes the slots' past from the API's status; what ran has ended

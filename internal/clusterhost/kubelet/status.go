@@ -21,6 +21,7 @@ type podView struct {
 	containers map[string]containerView
 	terminal   bool          // nothing runs any more and nothing will
 	evict      *podRejection // the Pod was ended by the node
+	resize     []corev1.PodCondition
 }
 
 // podRejection is why the node ends a Pod.
@@ -40,6 +41,8 @@ type containerView struct {
 	imageID  string
 	started  bool // running, and its startup probe has succeeded
 	ready    bool
+
+	resources *corev1.ResourceRequirements // what a running one has
 }
 
 type containerPhase int
@@ -134,6 +137,9 @@ func composeStatus(pod *corev1.Pod, v podView, old corev1.PodStatus, now time.Ti
 		c.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 		s.Conditions = append(s.Conditions, c)
 	}
+	if !v.terminal {
+		s.Conditions = append(s.Conditions, v.resize...)
+	}
 	s.Conditions = append(s.Conditions, podConditions(pod, s, all, v.sandbox)...)
 	setTransitions(&s, old, now)
 	normalize(&s, len(all))
@@ -180,7 +186,7 @@ func containerStatus(pod *corev1.Pod, spec *corev1.Container, c containerView, i
 	}
 	st.Image, st.ImageID, st.ContainerID = c.image, c.imageID, runtimePrefix+c.cur.ID
 	st.State, st.LastTerminationState = c.cur.api(), c.prev.api()
-	st.Resources = spec.Resources.DeepCopy()
+	st.Resources = actual(spec.Resources, c.resources)
 	st.AllocatedResources = spec.Resources.Requests
 	st.User = containerUser(pod, spec)
 	switch c.cur.Phase {
@@ -200,6 +206,24 @@ func containerStatus(pod *corev1.Pod, spec *corev1.Container, c containerView, i
 		}
 	}
 	return st
+}
+
+// actual is what was allocated, but the CPU and memory that a running container has:
+// kubelet_pods.go, convertContainerStatusResources.
+func actual(allocated corev1.ResourceRequirements, has *corev1.ResourceRequirements) *corev1.ResourceRequirements {
+	out := allocated.DeepCopy()
+	if has == nil {
+		return out
+	}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if q, ok := has.Limits[name]; ok && out.Limits != nil {
+			out.Limits[name] = q.DeepCopy()
+		}
+		if q, ok := has.Requests[name]; ok && out.Requests != nil {
+			out.Requests[name] = q.DeepCopy()
+		}
+	}
+	return out
 }
 
 func mountStatuses(spec *corev1.Container) []corev1.VolumeMountStatus {

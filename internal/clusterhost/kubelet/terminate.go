@@ -96,6 +96,7 @@ func (w *worker) finish() {
 	}
 	w.mu.Unlock()
 	w.b.statuses.enqueue(w)
+	w.b.retryResizes(w)
 	w.poke()
 }
 

@@ -65,9 +65,12 @@ type worker struct {
 	group     *cgroup.Group     // of a Pod that has a sandbox
 	tmpfs     *cgroup.Group     // in it: what is in emptyDirs of memory
 	emptyDirs map[string]*layer // mounted ones
+	alloc     *allocation       // what the node has given to the Pod; nil: not yet
+	resizing  resizeState
 
 	// Only the worker's goroutine uses what follows.
-	pod        *corev1.Pod
+	taken      *corev1.Pod // what pod was made of
+	pod        *corev1.Pod // with the allocated resources; read by others with mu
 	frozen     *frozenPod
 	first      bool
 	completing bool // the Pod is done; what still runs is ended
@@ -133,6 +136,7 @@ func (w *worker) remove() {
 func (w *worker) takeSpec(pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.taken, pod = pod, w.alloc.apply(pod)
 	w.pod = pod
 	add := func(kind containerKind, c *corev1.Container) {
 		s := w.byName[c.Name]
@@ -197,7 +201,7 @@ func (w *worker) sync(ctx context.Context) (done bool) {
 		}
 	}
 	w.mu.Unlock()
-	if pod != w.pod {
+	if pod != w.taken {
 		w.takeSpec(pod)
 	}
 	if w.first {
@@ -224,6 +228,7 @@ func (w *worker) sync(ctx context.Context) (done bool) {
 		w.terminate(ctx, deleted)
 		return w.isFinished() && deleted && w.drop()
 	}
+	w.allocate()
 	w.push()
 	w.run1(ctx)
 	w.push()
@@ -284,7 +289,7 @@ func jitter(d time.Duration) time.Duration { return d + rand.N(d/2+1) }
 // view is the Pod as composeStatus wants it. The caller holds mu.
 func (w *worker) viewLocked() podView {
 	v := podView{
-		sandbox: w.sandbox, hostIP: w.b.k.cfg.IP.String(), terminal: w.terminal, evict: w.evict,
+		sandbox: w.sandbox, hostIP: w.b.k.cfg.IP.String(), terminal: w.terminal, evict: w.evict, resize: w.resizing.conditions(),
 		containers: make(map[string]containerView, len(w.slots)),
 	}
 	if w.ip.IsValid() {
@@ -318,6 +323,9 @@ func (s *slot) view() containerView {
 		c.image, c.imageID = s.cur.oldImage, s.cur.oldImageID
 	}
 	c.started, c.ready = s.cur.startedOK, s.cur.readyOK
+	if st.Phase == containerRunning {
+		c.resources = &s.cur.resources
+	}
 	return c
 }
 
