@@ -46,6 +46,10 @@ clusterhost:
 	@$(call say,building bin/clusterhost: it holds Kubernetes $(KUBE) itself$(,) about 10 minutes the first time$(,) then seconds)
 	@go build -ldflags '$(LDFLAGS)' -o bin/clusterhost ./cmd/clusterhost
 
+.PHONY: host
+host: ## bin/kubistro-host, the Ingress and Gateway controller as a static program
+	@go build -ldflags '-s -w' -o bin/kubistro-host ./cmd/kubistro-host
+
 .PHONY: generate
 generate: ## Go code from templ components
 	@go tool templ generate -path web >/dev/null 2>&1 || go tool templ generate -path web

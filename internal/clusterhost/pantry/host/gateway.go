@@ -28,12 +28,13 @@ var features = []gatewayv1.FeatureName{
 
 // listener is a Gateway's listener as far as it can be served.
 type listener struct {
-	gateway *gatewayv1.Gateway
-	spec    gatewayv1.Listener
-	entry   string
-	secure  bool
-	usable  bool // routes may attach, and it has what it needs
-	status  gatewayv1.ListenerStatus
+	gateway  *gatewayv1.Gateway
+	spec     gatewayv1.Listener
+	entry    string
+	secure   bool
+	accepted bool // routes may attach
+	usable   bool // it has what it needs besides, and serves them
+	status   gatewayv1.ListenerStatus
 }
 
 // addGateways makes rules of the HTTPRoutes at Gateways of this controller's classes.
@@ -80,6 +81,7 @@ func (b *builder) listeners(gw *gatewayv1.Gateway) []*listener {
 		}
 		cs := newConditions(b.c.env.Clock.Now(), gw.Generation, old)
 		accepted := func(reason gatewayv1.ListenerConditionReason, text string) {
+			l.accepted = l.usable
 			cs.set(string(gatewayv1.ListenerConditionAccepted), reason == gatewayv1.ListenerReasonAccepted, string(reason), text)
 		}
 		conflict := gatewayv1.ListenerReasonNoConflicts

@@ -160,7 +160,9 @@ var flags = map[string]flag{
 // quiet are flags of Traefik that ask for nothing that would be missed here.
 var quiet = []string{"global.", "log.format", "log.nocolor", "metrics", "api", "tracing", "accesslog."}
 
-// parse reads the flags; done means that the program ends with code at once.
+// parse reads the flags; done means that the program ends with code at once. Defaults are
+// Traefik's but for allowEmptyServices, which its Helm chart switches on too: a
+// Service without endpoints is to be told (503) from a rule that isn't there (404).
 func parse(args []string, out io.Writer) (o options, code int, done bool) {
 	o = options{
 		entryPoints: map[string]*entryPoint{}, allowEmptyServices: true, throttle: 2 * time.Second, logLevel: levelError,

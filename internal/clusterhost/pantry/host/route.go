@@ -57,10 +57,10 @@ func (b *builder) addRoute(route *gatewayv1.HTTPRoute, gateways map[string][]*li
 
 // attach finds the listeners of one parent that take the route and adds its rules to them.
 func (b *builder) attach(route *gatewayv1.HTTPRoute, ref gatewayv1.ParentReference, listeners []*listener, rules []*rule) verdict {
-	why := verdict{gatewayv1.RouteReasonNoMatchingParent, "No listener of the Gateway has that name and port"}
+	why := verdict{gatewayv1.RouteReasonNoMatchingParent, "No accepted listener of the Gateway has that name and port"}
 	attached := false
 	for _, l := range listeners {
-		if ref.SectionName != nil && *ref.SectionName != l.spec.Name || ref.Port != nil && *ref.Port != l.spec.Port {
+		if !l.accepted || ref.SectionName != nil && *ref.SectionName != l.spec.Name || ref.Port != nil && *ref.Port != l.spec.Port {
 			continue
 		}
 		if !b.allows(l, route.Namespace) {
