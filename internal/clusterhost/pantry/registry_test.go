@@ -61,7 +61,7 @@ func TestPullFailures(t *testing.T) {
 	}{
 		{"nginx:doesnotexist", `rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/nginx:doesnotexist": failed to resolve reference "docker.io/library/nginx:doesnotexist": docker.io/library/nginx:doesnotexist: not found`, false},
 		{"nginx@" + digest, `rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/nginx@` + digest + `": failed to resolve reference "docker.io/library/nginx@` + digest + `": docker.io/library/nginx@` + digest + `: not found`, false},
-		{"redis", `rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/redis:latest": failed to resolve reference "docker.io/library/redis:latest": this kitchen's pantry has only: bitnami/kubectl, busybox, curlimages/curl, ghcr.io/traefik/whoami, grill-cook, kubistro/host, nginx, registry.k8s.io/kubectl, registry.k8s.io/pause, toolbox, traefik, traefik/whoami`, false},
+		{"redis", `rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/redis:latest": failed to resolve reference "docker.io/library/redis:latest": this kitchen's pantry has only: bitnami/kubectl, busybox, curlimages/curl, ghcr.io/traefik/traefik, ghcr.io/traefik/whoami, grill-cook, kubistro/host, nginx, registry.k8s.io/kubectl, registry.k8s.io/pause, toolbox, traefik, traefik/whoami`, false},
 		{"Nginx", `Failed to apply default image tag "Nginx": couldn't parse image name "Nginx": invalid reference format: repository name (library/Nginx) must be lowercase`, true},
 		{"nginx:", `Failed to apply default image tag "nginx:": couldn't parse image name "nginx:": invalid reference format`, true},
 	} {
