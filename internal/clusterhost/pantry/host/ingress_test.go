@@ -105,7 +105,7 @@ func TestIngressRoutes(t *testing.T) {
 		t.Errorf("ten requests went to %v, want both Pods", pods)
 	}
 	until(t, func() string {
-		want := fmt.Sprintf(`"GET /x?y=1 HTTP/1.1" 200`)
+		const want = `"GET /x?y=1 HTTP/1.1" 200`
 		if out := l.logs("host", "app.kubernetes.io/name=host"); !strings.Contains(out, want) || !strings.Contains(out, "main-"+strings.ReplaceAll(host, ".", "-")+`@kubernetes" "http://10.`) {
 			return "no line of the access log says " + want + "\n" + out
 		}

@@ -131,7 +131,7 @@ func (a *api) clients() (c clients, err error) {
 	if c.discovery, err = a.client(discoveryv1.SchemeGroupVersion, true, discoveryv1.AddToScheme); err != nil {
 		return c, err
 	}
-	c.gateway, err = a.client(gatewayv1.SchemeGroupVersion, false, gatewayv1.Install)
+	c.gateway, err = a.client(schema.GroupVersion(gatewayv1.GroupVersion), false, gatewayv1.Install)
 	return c, err
 }
 
