@@ -96,6 +96,22 @@ format: ## gofmt and templ fmt
 bench: build ## measure and print the table of docs/benchmarks.md
 	@go run ./hack/bench -labserver bin/labserver
 
+# The suite's programs. They hold Kubernetes as clusterhost does, and are built once: nothing of ours is in them.
+E2E := hack/conformance/e2e
+E2E_PROGRAMS := bin/e2e.test bin/ginkgo bin/kubectl
+
+bin/e2e.test: $(E2E)/go.mod
+	@$(call say,building Kubernetes' own tests: about 7 minutes the first time)
+	@cd $(E2E) && go test -c -vet=off -ldflags '$(LDFLAGS)' -o $(CURDIR)/$@ k8s.io/kubernetes/test/e2e
+bin/ginkgo: $(E2E)/go.mod
+	@cd $(E2E) && go build -ldflags '-s -w' -o $(CURDIR)/$@ github.com/onsi/ginkgo/v2/ginkgo
+bin/kubectl: $(E2E)/go.mod
+	@cd $(E2E) && go build -ldflags '$(LDFLAGS)' -o $(CURDIR)/$@ k8s.io/kubernetes/cmd/kubectl
+
+.PHONY: conformance
+conformance: clusterhost $(E2E_PROGRAMS) ## Kubernetes' own [Conformance] tests; CONFORMANCE='-focus REGEXP' for some
+	@go run ./hack/conformance $(CONFORMANCE)
+
 .PHONY: clean
 clean: ## remove what was built
 	@rm -rf bin $(ASSETS)/node_modules && find $(ASSETS)/dist -type f ! -name .keep -delete

@@ -100,7 +100,24 @@ func (sh *Shell) runScript(ctx context.Context, env Env, args []string) int {
 		fmt.Fprintf(env.Err, "sh: %s: Permission denied (run it with: sh %s, or chmod +x it first)\n", args[0], args[0])
 		return 126
 	}
+	if c := sh.find(path.Base(p)); c != nil && isExecutable(env.FS, p) {
+		return c(ctx, env, args)
+	}
 	return sh.shCommand(ctx, env, append([]string{"sh"}, args...))
+}
+
+// Executable is the content of a file that stands for the command of its name.
+const Executable = "\x7fELF"
+
+func isExecutable(files FS, name string) bool {
+	f, err := files.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, len(Executable))
+	_, err = io.ReadFull(f, head)
+	return err == nil && string(head) == Executable
 }
 
 func notFound(err error) string {
@@ -142,6 +159,9 @@ func (sh *Shell) shCommand(ctx context.Context, env Env, args []string) int {
 		}
 	}
 	script, name := "", "sh"
+	if sh.o.Name != "" {
+		name = sh.o.Name
+	}
 	switch {
 	case command && len(rest) == 0:
 		fmt.Fprintln(env.Err, "sh: -c requires an argument")

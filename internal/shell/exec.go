@@ -26,7 +26,7 @@ func (sh *Shell) exec(ctx context.Context, args []string) error {
 	out := &cancelWriter{w: hc.Stdout, cancel: cancel}
 	env := Env{
 		Streams: Streams{Out: pacedWriter{out, func(n int) error { return sh.pace(cmdCtx, n, 1) }}, Err: &cancelWriter{w: hc.Stderr, cancel: func() {}}},
-		FS:      sh.o.FS, Net: sh.o.Net, Dir: hc.Dir, Hostname: sh.o.Hostname,
+		FS:      sh.o.FS, Net: sh.o.Net, Dir: hc.Dir, Hostname: sh.o.Hostname, User: sh.o.User,
 		Getenv:  func(n string) string { return hc.Env.Get(n).String() },
 		Environ: func() []string { return exported(hc.Env) },
 		Run:     sh.runArgs,

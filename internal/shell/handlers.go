@@ -268,6 +268,9 @@ func (sh *Shell) open(ctx context.Context, name string, flag int, perm fs.FileMo
 	}
 	f, err := sh.o.FS.OpenFile(p, flag, perm)
 	if err != nil {
+		if sh.o.Ash {
+			return nil, ashError(sh.name, name, flag, err)
+		}
 		return fault(errText(err))
 	}
 	if info, err := f.Stat(); err == nil && info.IsDir() {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -190,6 +191,12 @@ func layout(cells []string, cols int) []string {
 }
 
 func (e Env) user() string {
+	if e.User != nil {
+		if name, ok := e.nameOf("passwd", e.User.UID); ok {
+			return name
+		}
+		return strconv.FormatInt(e.User.UID, 10)
+	}
 	if u := e.Getenv("USER"); u != "" {
 		return u
 	}

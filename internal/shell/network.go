@@ -206,6 +206,12 @@ func getent(ctx context.Context, env Env, args []string) int {
 	if len(args) < 3 || args[1] != "hosts" {
 		return env.fail(args, "usage: getent hosts NAME")
 	}
+	if known := hostsFile(env.FS, args[2]); len(known) > 0 {
+		for _, h := range known {
+			fmt.Fprintf(env.Out, "%-15s %s\n", h.address, strings.Join(h.names, " "))
+		}
+		return 0
+	}
 	addrs, err := env.lookup(ctx, args[2])
 	if err != nil {
 		return 2

@@ -89,6 +89,12 @@ type rootEnv struct {
 	sealed bool
 }
 
+// passedOn reports whether a variable of the environment reaches the shell's
+// commands: also one such as "1-data", which the shell itself can't name.
+func passedOn(name string) bool {
+	return name != "" && strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+}
+
 const noTemp = "/dev/null/none"
 
 func newRootEnv(list []string) *rootEnv {
@@ -107,7 +113,7 @@ func newRootEnv(list []string) *rootEnv {
 	set(pidVariable, "42", false)
 	set("PS2", "> ", false)
 	for _, kv := range list {
-		if name, value, ok := strings.Cut(kv, "="); ok && syntax.ValidName(name) {
+		if name, value, ok := strings.Cut(kv, "="); ok && passedOn(name) {
 			set(name, value, true)
 		}
 	}

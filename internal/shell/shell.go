@@ -77,6 +77,7 @@ type Env struct {
 	Getenv   func(name string) string
 	Environ  func() []string // NAME=value, exported only
 	Hostname string
+	User     *User // nil: who the environment's USER says
 	// Run runs another command line (argv) in the same environment: for xargs, env, time, watch, timeout.
 	Run func(ctx context.Context, env Env, argv []string) int
 
@@ -91,7 +92,16 @@ type Options struct {
 	Dir      string
 	Env      []string // NAME=value
 	Hostname string
+	User     *User  // what commands see as theirs
+	Name     string // in messages; default sh
+	Ash      bool   // words some messages as busybox's ash does
 	Limits   Limits
+}
+
+// User is who a process runs as.
+type User struct {
+	UID, GID int64
+	Groups   []int64 // supplementary ones
 }
 
 // Limits bound what one shell may use; zero means the default of each.

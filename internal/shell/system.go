@@ -14,6 +14,7 @@ func systemTools() map[string]tool {
 		"echo":     {echo, ""},
 		"printf":   {printf, "FORMAT [ARGUMENT]...\nWrite formatted text."},
 		"true":     {func(context.Context, Env, []string) int { return 0 }, ""},
+		"expr":     {expr, "EXPRESSION\nPrint the value of an expression."},
 		"false":    {func(context.Context, Env, []string) int { return 1 }, ""},
 		"env":      {envCommand, "[-i] [NAME=VALUE]... [COMMAND]\nPrint the environment, or run a command in a changed one."},
 		"printenv": {printenv, "[NAME]...\nPrint variables of the environment."},
@@ -26,7 +27,7 @@ func systemTools() map[string]tool {
 		"timeout":  {timeout, "SECONDS COMMAND [ARGUMENT]...\nRun a command and stop it after a time (exit code 124)."},
 		"watch":    {watch, "[-n SECONDS] COMMAND [ARGUMENT]...\nRun a command again and again; Ctrl-C ends it."},
 		"whoami":   {whoami, "\nPrint the user name."},
-		"id":       {id, "\nPrint user and group."},
+		"id":       {id, "[-ugGn]\nPrint user and groups."},
 		"hostname": {hostname, "\nPrint the host name."},
 		"uname":    {uname, "[-asnrm]\nPrint the system's name."},
 		"clear":    {clearScreen, "\nClear the screen."},
@@ -200,24 +201,6 @@ func yes(ctx context.Context, env Env, args []string) int {
 		}
 	}
 	return 130
-}
-
-func whoami(_ context.Context, env Env, _ []string) int {
-	fmt.Fprintln(env.Out, env.user())
-	return 0
-}
-
-func id(_ context.Context, env Env, args []string) int {
-	n := 1000
-	if env.user() == "root" {
-		n = 0
-	}
-	if len(args) > 1 && args[1] == "-u" {
-		fmt.Fprintln(env.Out, n)
-		return 0
-	}
-	fmt.Fprintf(env.Out, "uid=%d(%s) gid=%d(%s) groups=%d(%s)\n", n, env.user(), n, env.user(), n, env.user())
-	return 0
 }
 
 func hostname(_ context.Context, env Env, _ []string) int {

@@ -49,6 +49,7 @@ func openDisk(dir, node string, room *memfs.Budget, cl clock.Clock) (*nodeDisk, 
 	}
 	for name, text := range map[string]string{
 		"/etc/hostname":   node + "\n",
+		"/etc/hosts":      "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t" + node + "\n",
 		"/etc/os-release": "PRETTY_NAME=\"" + osImage + "\"\nNAME=\"Kubistro simulated node\"\nID=kubistro\n",
 	} {
 		if _, missing := d.fs.Stat(name); missing != nil {

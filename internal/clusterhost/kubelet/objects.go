@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,9 +37,10 @@ type objectCache struct {
 type objectKey struct{ kind, namespace, name string }
 
 type cachedObject struct {
-	at     time.Time
-	config *corev1.ConfigMap
-	secret *corev1.Secret
+	at      time.Time
+	config  *corev1.ConfigMap
+	secret  *corev1.Secret
+	bundles []certificatesv1.ClusterTrustBundle
 }
 
 func newObjectCache(c kubernetes.Interface, cl clock.PassiveClock) *objectCache {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // probeError is a probe that couldn't be done at all: it counts as neither success nor failure.
@@ -196,8 +197,7 @@ func (w *worker) probeOnce(ctx context.Context, s *slot, inst *instance, p *core
 		}
 		return w.probeTCP(ctx, p.TCPSocket.Host, port, timeout)
 	case p.GRPC != nil:
-		// without a gRPC client the node can only see whether somebody listens
-		return w.probeTCP(ctx, "", int(p.GRPC.Port), timeout)
+		return w.probeGRPC(ctx, ptr.Deref(p.GRPC.Service, ""), int(p.GRPC.Port), timeout)
 	}
 	return false, false, "", fmt.Errorf("missing probe handler for %s:%s", podName(w.pod), s.name)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -86,7 +88,24 @@ func (w *worker) subPath(ctx context.Context, c *corev1.Container, v *volume, m 
 		if err != nil {
 			return nil, "", err
 		}
-		sub = expand(m.SubPathExpr, func(n string) (string, bool) { v, ok := env[n]; return v, ok })
+		var missing []string
+		sub = expand(m.SubPathExpr, func(n string) (string, bool) {
+			v := env[n]
+			if v == "" && !slices.Contains(missing, n) {
+				missing = append(missing, n)
+			}
+			return v, true
+		})
+		if len(missing) > 0 {
+			slices.Sort(missing)
+			return nil, "", fmt.Errorf("missing value for %s", strings.Join(missing, ", "))
+		}
+	}
+	switch {
+	case path.IsAbs(sub):
+		return nil, "", fmt.Errorf("error SubPath `%s` must not be an absolute path", sub)
+	case slices.Contains(strings.Split(sub, "/"), ".."):
+		return nil, "", fmt.Errorf("unable to provision SubPath `%s`: must not contain '..'", sub)
 	}
 	sub = path.Clean("/" + sub)
 	if sub == "/" {

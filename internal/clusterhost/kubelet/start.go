@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"kubistro/internal/clusterhost/pantry"
 )
@@ -122,7 +121,7 @@ func (w *worker) replace(s *slot, inst *instance, restarts int32) {
 
 // create makes the container without starting it. Errors become CreateContainerConfigError.
 func (w *worker) create(ctx context.Context, c *corev1.Container, img *pantry.Image) (*instance, error) {
-	if w.mustNotBeRoot(c) {
+	if w.mustNotBeRoot(c, img) {
 		return nil, fmt.Errorf("container has runAsNonRoot and image will run as root (pod: \"%s(%s)\", container: %s)", podName(w.pod), w.pod.UID, c.Name)
 	}
 	env, err := w.environment(ctx, c)
@@ -157,26 +156,10 @@ func (w *worker) create(ctx context.Context, c *corev1.Container, img *pantry.Im
 	inst.proc = pantry.Process{
 		Env: environ(img.Env, w.hostname(), env), Dir: dir,
 		Net: w.iface, FS: inst.fs, Hostname: w.hostname(), Clock: w.b.k.clock,
-		PodName: w.pod.Name, NodeName: w.b.k.cfg.Name, Programs: img.Programs,
+		User: effectiveUser(w.pod, c, img.User), PodName: w.pod.Name, NodeName: w.b.k.cfg.Name, Programs: img.Programs,
 		Store: new(pantry.Store), Usage: usage, TTY: c.TTY,
 	}
 	return inst, nil
-}
-
-// mustNotBeRoot follows kuberuntime/security_context.go, verifyRunAsNonRoot: the
-// pantry's images name no user, so they run as root.
-func (w *worker) mustNotBeRoot(c *corev1.Container) bool {
-	non, user := false, (*int64)(nil)
-	if sc := w.pod.Spec.SecurityContext; sc != nil {
-		non, user = ptr.Deref(sc.RunAsNonRoot, false), sc.RunAsUser
-	}
-	if sc := c.SecurityContext; sc != nil {
-		non = ptr.Deref(sc.RunAsNonRoot, non)
-		if sc.RunAsUser != nil {
-			user = sc.RunAsUser
-		}
-	}
-	return non && (user == nil || *user == 0)
 }
 
 // commandLine joins command and args with the image's: $(NAME) is expanded.

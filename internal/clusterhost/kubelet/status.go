@@ -33,14 +33,15 @@ type podRejection struct {
 
 // containerView is what the node knows of one container of the spec.
 type containerView struct {
-	cur      *containerState // nil: never made
-	prev     *containerState // the one before
-	restarts int32
-	waiting  *corev1.ContainerStateWaiting // why the next start waits
-	image    string                        // as the runtime names it
-	imageID  string
-	started  bool // running, and its startup probe has succeeded
-	ready    bool
+	cur       *containerState // nil: never made
+	prev      *containerState // the one before
+	restarts  int32
+	waiting   *corev1.ContainerStateWaiting // why the next start waits
+	image     string                        // as the runtime names it
+	imageID   string
+	imageUser int64
+	started   bool // running, and its startup probe has succeeded
+	ready     bool
 
 	resources *corev1.ResourceRequirements // what a running one has
 }
@@ -188,7 +189,7 @@ func containerStatus(pod *corev1.Pod, spec *corev1.Container, c containerView, i
 	st.State, st.LastTerminationState = c.cur.api(), c.prev.api()
 	st.Resources = actual(spec.Resources, c.resources)
 	st.AllocatedResources = spec.Resources.Requests
-	st.User = containerUser(pod, spec)
+	st.User = containerUser(pod, spec, c.imageUser)
 	switch c.cur.Phase {
 	case containerRunning:
 		st.Started = ptr.To(c.started)
@@ -236,24 +237,6 @@ func mountStatuses(spec *corev1.Container) []corev1.VolumeMountStatus {
 		out = append(out, s)
 	}
 	return out
-}
-
-func containerUser(pod *corev1.Pod, spec *corev1.Container) *corev1.ContainerUser {
-	u := &corev1.LinuxContainerUser{}
-	if sc := pod.Spec.SecurityContext; sc != nil {
-		u.UID, u.GID = ptr.Deref(sc.RunAsUser, 0), ptr.Deref(sc.RunAsGroup, 0)
-	}
-	if sc := spec.SecurityContext; sc != nil {
-		u.UID, u.GID = ptr.Deref(sc.RunAsUser, u.UID), ptr.Deref(sc.RunAsGroup, u.GID)
-	}
-	u.SupplementalGroups = []int64{u.GID}
-	if sc := pod.Spec.SecurityContext; sc != nil {
-		if sc.FSGroup != nil && *sc.FSGroup != u.GID {
-			u.SupplementalGroups = append(u.SupplementalGroups, *sc.FSGroup)
-		}
-		u.SupplementalGroups = append(u.SupplementalGroups, sc.SupplementalGroups...)
-	}
-	return &corev1.ContainerUser{Linux: u}
 }
 
 // setTransitions keeps a condition's time while its status stays: status/status_manager.go, updateLastTransitionTime.

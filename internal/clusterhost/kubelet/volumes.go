@@ -60,7 +60,10 @@ func (m volumeMaker) mount(ctx context.Context, v corev1.Volume) (*volume, error
 		out.fs = memfs.New(part)
 		out.layer = newLayer(part)
 		out.layer.memory = inMemory
-		return out, nil
+		if inMemory {
+			out.fs.SetType("tmpfs")
+		}
+		return out, out.fs.Chmod("/", 0o777) // pkg/volume/emptydir, setupDir
 	case v.HostPath != nil:
 		var err error
 		out.own = false
@@ -74,7 +77,14 @@ func (m volumeMaker) mount(ctx context.Context, v corev1.Volume) (*volume, error
 		return nil, err
 	}
 	out.fs = memfs.New(disk.Part(objectBytes, objectFiles))
-	if err := out.show(files); err != nil {
+	if v.ConfigMap == nil { // the others wrap an emptyDir in memory
+		out.fs.SetType("tmpfs")
+	}
+	err = out.fs.Chmod("/", 0o777)
+	if err == nil {
+		err = out.show(files)
+	}
+	if err != nil {
 		out.fs.Discard()
 		return nil, err
 	}
@@ -260,6 +270,10 @@ func (m volumeMaker) projected(ctx context.Context, p *corev1.ProjectedVolumeSou
 			part, err = m.downward(s.DownwardAPI.Items, md)
 		case s.ServiceAccountToken != nil:
 			part = payload{s.ServiceAccountToken.Path: m.tokenFile(s.ServiceAccountToken, 0o600|md)}
+		case s.ClusterTrustBundle != nil:
+			var anchors []byte
+			anchors, err = m.trustAnchors(ctx, s.ClusterTrustBundle)
+			part = payload{s.ClusterTrustBundle.Path: m.file(anchors, md)}
 		default:
 			err = fmt.Errorf("this simulated node has no plugin for a source of this projected volume")
 		}

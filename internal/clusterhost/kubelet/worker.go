@@ -318,7 +318,7 @@ func (s *slot) view() containerView {
 	}
 	c.cur = &st
 	if s.cur.image != nil {
-		c.image, c.imageID = s.cur.image.Name, imageID(s.cur.image)
+		c.image, c.imageID, c.imageUser = s.cur.image.Name, imageID(s.cur.image), s.cur.image.User
 	} else {
 		c.image, c.imageID = s.cur.oldImage, s.cur.oldImageID
 	}

@@ -39,7 +39,7 @@ func parseNC(args []string) (a ncArgs, err error) {
 				a.zero = true
 			case 'v':
 				a.verbose = true
-			case 'n':
+			case 'n', 't', 'N', '4':
 			case 'p', 'w':
 				if k++; k >= len(args) {
 					return a, fmt.Errorf("option requires an argument -- '%c'", letter)

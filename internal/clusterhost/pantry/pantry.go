@@ -23,6 +23,7 @@ type Image struct {
 	Cmd        []string
 	Env        []string // NAME=value
 	WorkDir    string
+	User       int64 // whom the main process runs as; 0 is root
 	Ports      []int
 	// Programs are the executables in the image by base name; "sh" where it has a shell.
 	Programs map[string]Program
@@ -50,6 +51,7 @@ type Process struct {
 	Net      *vnet.Interface
 	FS       shell.FS // the container's root: image files, volumes, a writable layer
 	Hostname string
+	User     shell.User // who it runs as; files don't mind
 	Clock    clock.Clock
 	PodName  string
 	NodeName string

@@ -150,14 +150,23 @@ func (r *Registry) Repositories() []Repository {
 }
 
 // familiarNames are the repositories as people write them, without those of
-// private registries, which tell nobody what they have.
+// private registries, which tell nobody what they have; those of Kubernetes' own
+// tests are named together.
 func (r *Registry) familiarNames() []string {
 	names := make([]string, 0, len(r.images))
+	tests := false
 	for name := range r.images {
 		domain, _, _ := strings.Cut(name, "/")
-		if _, private := r.logins[domain]; !private {
+		_, private := r.logins[domain]
+		switch {
+		case strings.HasPrefix(name, testImages):
+			tests = true
+		case !private:
 			names = append(names, familiar(name))
 		}
+	}
+	if tests {
+		names = append(names, testImages+"*")
 	}
 	sort.Strings(names)
 	return names

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kubistro/internal/clusterhost/pantry/memfs"
+	"kubistro/internal/shell"
 )
 
 // RootOptions say what a container's root shows besides the image.
@@ -56,6 +57,9 @@ func NewRoot(img *Image, o RootOptions, budget *memfs.Budget) (*memfs.FS, error)
 	}
 	for name := range img.Programs {
 		files[path.Join("/bin", name)] = nil
+	}
+	if e := img.Entrypoint; len(e) > 0 && path.IsAbs(e[0]) && img.Programs[path.Base(e[0])] != nil {
+		files[e[0]] = []byte(shell.Executable)
 	}
 	if err := errors.Join(f.AddImage(files), f.AddImage(img.Files)); err != nil {
 		return fail(err)

@@ -26,6 +26,11 @@ func (p *Process) listenHTTP(address string, h http.Handler) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return serveHTTP(l, h), nil
+}
+
+// serveHTTP serves what a listener accepts.
+func serveHTTP(l net.Listener, h http.Handler) *server {
 	s := &server{
 		http: &http.Server{
 			Handler: h, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second, MaxHeaderBytes: 32 << 10,
@@ -37,7 +42,7 @@ func (p *Process) listenHTTP(address string, h http.Handler) (*server, error) {
 		defer close(s.done)
 		s.http.Serve(l) // returns http.ErrServerClosed, or the end of the interface
 	}()
-	return s, nil
+	return s
 }
 
 // stop ends the server at once: connections are cut.

@@ -94,7 +94,7 @@ func interruptible(ctx context.Context, p *Process, f func(context.Context) int)
 // shellEnv is the process as the shell's commands see it.
 func (p *Process) shellEnv(ctx context.Context) shell.Env {
 	return shell.Env{
-		Streams: p.streams(), FS: p.FS, Net: p.shellNet(), Dir: p.workDir(), Hostname: p.Hostname,
+		Streams: p.streams(), FS: p.FS, Net: p.shellNet(), Dir: p.workDir(), Hostname: p.Hostname, User: &p.User,
 		Getenv:  p.Getenv,
 		Environ: func() []string { return append([]string(nil), p.Env...) },
 		Run: func(ctx context.Context, env shell.Env, argv []string) int {
@@ -178,8 +178,8 @@ func (p *Process) run(ctx context.Context, argv []string) int {
 // shellProgram is sh: interactive on a terminal, else scripts by -c, file or standard input.
 func (r *Registry) shellProgram(ctx context.Context, p *Process) int {
 	sh, err := shell.New(shell.Options{
-		FS: p.FS, Net: p.shellNet(), Commands: p.shellCommands(), Dir: p.workDir(), Env: p.Env, Hostname: p.Hostname,
-		Limits: shell.Limits{Rate: r.rate, Work: p.shellWork},
+		FS: p.FS, Net: p.shellNet(), Commands: p.shellCommands(), Dir: p.workDir(), Env: p.Env, Hostname: p.Hostname, User: &p.User,
+		Limits: shell.Limits{Rate: r.rate, Work: p.shellWork}, Name: p.Args[0], Ash: p.Programs["bash"] == nil,
 	})
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "%s: can't start\n", p.Args[0])

@@ -27,7 +27,7 @@ func (h *handle) Stat() (fs.FileInfo, error) {
 	if h.closed {
 		return nil, h.fail("stat", fs.ErrClosed)
 	}
-	return h.node.info(path.Base(h.name)), nil
+	return h.fs.info(h.node, path.Base(h.name)), nil
 }
 
 func (h *handle) Read(b []byte) (int, error) {

@@ -26,6 +26,7 @@ type FS struct {
 	root     *node
 	mounts   []mount // longest path first
 	readOnly bool
+	kind     string // what statfs says; "" is an ordinary disk
 	now      func() time.Time
 	changed  func()
 }
@@ -103,6 +104,13 @@ func (f *FS) SetReadOnly(on bool) {
 	f.mu.Unlock()
 }
 
+// SetType sets what statfs says the file system is, such as "tmpfs".
+func (f *FS) SetType(kind string) {
+	f.mu.Lock()
+	f.kind = kind
+	f.mu.Unlock()
+}
+
 // Discard gives everything that the FS holds back to its budget and empties it.
 // Files that are still open stay readable, and are given back when closed.
 func (f *FS) Discard() {
@@ -170,7 +178,7 @@ func (f *FS) Stat(name string) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.info(path.Base(name)), nil
+	return f.info(n, path.Base(name)), nil
 }
 
 // Lstat is Stat: there are no symbolic links.
@@ -194,7 +202,7 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	}
 	infos := make([]fs.FileInfo, 0, len(n.children))
 	for child, c := range n.children {
-		infos = append(infos, c.info(child))
+		infos = append(infos, f.info(c, child))
 	}
 	f.mu.Unlock()
 	entries := make([]fs.DirEntry, 0, len(infos))

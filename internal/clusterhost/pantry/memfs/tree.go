@@ -21,6 +21,7 @@ const (
 // node is a file, folder or device. The FS's lock guards it.
 type node struct {
 	mode     fs.FileMode
+	uid, gid uint32
 	mtime    time.Time
 	data     []byte
 	shared   bool // data belongs to an image: copy before writing
@@ -34,15 +35,28 @@ type node struct {
 // Device makes what opening a device gives.
 type Device func(flag int) (shell.File, error)
 
-func (n *node) info(name string) fs.FileInfo {
-	return info{name: name, size: int64(len(n.data)), mode: n.mode, mtime: n.mtime}
+func (f *FS) info(n *node, name string) fs.FileInfo {
+	return info{name: name, size: int64(len(n.data)), mode: n.mode, mtime: n.mtime, attributes: Attributes{UID: n.uid, GID: n.gid, FSType: f.kind}}
 }
 
 type info struct {
-	name  string
-	size  int64
-	mode  fs.FileMode
-	mtime time.Time
+	name       string
+	size       int64
+	mode       fs.FileMode
+	mtime      time.Time
+	attributes Attributes
+}
+
+// Attributes are what a FileInfo doesn't tell.
+type Attributes struct {
+	UID, GID uint32
+	FSType   string // "tmpfs", or "" for the node's disk
+}
+
+// AttributesOf returns a file's attributes; those of another file system are zero.
+func AttributesOf(i fs.FileInfo) Attributes {
+	a, _ := i.Sys().(Attributes)
+	return a
 }
 
 func (i info) Name() string       { return i.name }
@@ -50,7 +64,7 @@ func (i info) Size() int64        { return i.size }
 func (i info) Mode() fs.FileMode  { return i.mode }
 func (i info) ModTime() time.Time { return i.mtime }
 func (i info) IsDir() bool        { return i.mode.IsDir() }
-func (i info) Sys() any           { return nil }
+func (i info) Sys() any           { return i.attributes }
 
 // find walks to a node.
 func (f *FS) find(op, name string) (*node, error) {

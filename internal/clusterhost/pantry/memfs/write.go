@@ -8,6 +8,8 @@ import (
 	"path"
 	"strings"
 	"syscall"
+
+	"kubistro/internal/shell"
 )
 
 // MkdirAll makes a folder and those above it.
@@ -57,7 +59,7 @@ func (f *FS) AddImage(files map[string][]byte) error {
 	for name, data := range files {
 		name = clean(name)
 		perm := fs.FileMode(0o644)
-		if strings.Contains(name, "/bin/") || strings.Contains(name, "/sbin/") {
+		if strings.Contains(name, "/bin/") || strings.Contains(name, "/sbin/") || string(data) == shell.Executable {
 			perm = 0o755
 		}
 		if err := f.WriteFile(name, nil, perm); err != nil {
