@@ -122,6 +122,7 @@ func serveControl(ctx context.Context, h *controlplane.Host, s settings, dir str
 	}
 	srv := controlserver.New(h, h, clock.RealClock{}, log)
 	srv.ServeWhiteboard(h)
+	srv.Operate(h, h)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

@@ -21,9 +21,10 @@ const (
 	CapEvents         Capability = "events"          // object watch and Kubernetes Events
 	CapAudit          Capability = "audit"           // who did it
 	CapNetwork        Capability = "network"         // dial into the cluster's network
-	CapKitchenPower   Capability = "kitchen-power"   // power a node off and on
-	CapControlLoops   Capability = "control-loops"   // send a control loop home and call it back
-	CapClock          Capability = "clock"           // compressed time
+	CapKitchenPower   Capability = "kitchen-power"   // power a node off and on, and cut it off: KitchenOperator
+	CapKitchens       Capability = "kitchens"        // add and remove nodes: KitchenOperator
+	CapControlLoops   Capability = "control-loops"   // send a control loop home and call it back: LoopOperator
+	CapClock          Capability = "clock"           // compressed time: ClockSetter
 	CapRealContainers Capability = "real-containers" // any image, a real kernel
 )
 

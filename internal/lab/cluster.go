@@ -16,6 +16,8 @@ type Kitchen struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Resources are extended resources, in whole numbers: nvidia.com/gpu: "2".
 	Resources map[string]string `json:"resources,omitempty"`
+	// Taints are those that the node registers with, as kubectl taint takes them: key=value:Effect.
+	Taints []string `json:"taints,omitempty"`
 }
 
 var extendedResource = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
@@ -33,11 +35,27 @@ func CheckExtendedResource(name, amount string) error {
 	return nil
 }
 
+// KitchenState is a kitchen of a cluster that runs.
+type KitchenState struct {
+	Kitchen
+	Address string `json:"address"`
+	Power   bool   `json:"power"` // on
+	Cable   bool   `json:"cable"` // plugged in
+}
+
+// KitchenChange powers a kitchen or plugs its network cable; what is nil stays as it is.
+type KitchenChange struct {
+	Power *bool `json:"power,omitempty"`
+	Cable *bool `json:"cable,omitempty"`
+}
+
 // ClusterSpec is the shape of a cluster. The control plane node is always "office".
 type ClusterSpec struct {
 	Kitchens []Kitchen `json:"kitchens"`
 	// WithoutLoadBalancers: nobody gives Services of type LoadBalancer an address; they stay pending.
 	WithoutLoadBalancers bool `json:"withoutLoadBalancers,omitempty"`
+	// Speed is how many times faster the periods of Clock pass; 0 and 1 are the real figures.
+	Speed int `json:"speed,omitempty"`
 }
 
 // DefaultClusterSpec is three kitchens of 2 CPU and 2 GiB, labelled kitchen=1 to 3.

@@ -131,7 +131,8 @@ func (d *Driver) Name() string { return "embedded" }
 
 // Capabilities lists what its clusters can do.
 func (d *Driver) Capabilities() []cluster.Capability {
-	return []cluster.Capability{cluster.CapEvents, cluster.CapAudit, cluster.CapNetwork, cluster.CapKitchenPower}
+	return []cluster.Capability{cluster.CapEvents, cluster.CapAudit, cluster.CapNetwork,
+		cluster.CapKitchenPower, cluster.CapKitchens, cluster.CapControlLoops, cluster.CapClock}
 }
 
 var goodID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)

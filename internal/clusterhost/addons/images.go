@@ -33,7 +33,7 @@ func Images(nodes Nodes) []*pantry.Image {
 	for _, p := range parts() {
 		add(p.image, p.name, 1<<20, standIn(p.name))
 	}
-	add("registry.k8s.io/kube-proxy:"+version, "kube-proxy", 1<<20, standIn("kube-proxy"))
+	add("registry.k8s.io/kube-proxy:"+version, "kube-proxy", 1<<20, proxy)
 	add("docker.io/kindest/kindnetd:v20260715", "kindnetd", 1<<20, standIn("kindnetd"))
 	add("registry.k8s.io/coredns/coredns:v1.14.6", "coredns", 1<<20, dns)
 	add("registry.k8s.io/metrics-server/metrics-server:v0.9.0", "metrics-server", 1<<20, (&Metrics{Nodes: nodes}).Program)
@@ -60,6 +60,14 @@ func standIn(name string) pantry.Program {
 		fmt.Fprintf(p.Stdout, "%s\n", note(name))
 		return waitEnd(ctx, p)
 	}
+}
+
+// proxy is kube-proxy: while it runs, the Service rules of its node follow the
+// EndpointSlices; when it has ended they stay as they were.
+func proxy(ctx context.Context, p *pantry.Process) int {
+	p.Net.SetProxy(true)
+	defer p.Net.SetProxy(false)
+	return standIn("kube-proxy")(ctx, p)
 }
 
 // waitEnd returns when the program is told to end.

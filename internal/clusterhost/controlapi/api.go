@@ -14,6 +14,7 @@
 //	etcd/         the whiteboard
 //	encryption.yaml  the EncryptionConfiguration, once one was set
 //	nodes/        checkpoints and disks of the simulated kubelets
+//	changes.json  what was changed since: kitchens, control loops that are home, the clock
 //
 // Program: clusterhost run --dir DIR [--orphan 10m] [--memory 512Mi] [--etcd-quota 128Mi]. It exits by
 // itself when no one has used the control API for --orphan. SIGTERM: the graceful
@@ -37,6 +38,10 @@ const (
 	PathShutdown = "/v1/shutdown" // POST: 202, then the graceful stop
 	PathUsage    = "/v1/usage"    // GET: Usage
 	PathPower    = "/v1/power"    // POST PowerRequest: power a kitchen off or on
+	PathCable    = "/v1/cable"    // POST CableRequest: pull a kitchen's network cable or plug it in
+	PathKitchens = "/v1/kitchens" // GET: []lab.KitchenState; POST lab.Kitchen: add one; DELETE /v1/kitchens/NAME: remove it
+	PathLoops    = "/v1/loops"    // GET: []lab.ControlLoop; POST LoopRequest: send one home or call it back
+	PathClock    = "/v1/clock"    // GET: lab.Clock; PUT ClockRequest
 )
 
 // Files of the cluster's folder.
@@ -80,6 +85,25 @@ type Access struct {
 type PowerRequest struct {
 	Node string `json:"node"`
 	On   bool   `json:"on"`
+}
+
+// CableRequest pulls a node's network cable or plugs it in: the node runs on, and
+// nothing passes between it and the rest of the cluster.
+type CableRequest struct {
+	Node string `json:"node"`
+	In   bool   `json:"in"`
+}
+
+// LoopRequest sends a control loop home or calls it back. Name is as in
+// lab.ControlLoop; a controller may be called by its alias (deployment).
+type LoopRequest struct {
+	Name string `json:"name"`
+	Home bool   `json:"home"`
+}
+
+// ClockRequest sets how many times faster the periods of lab.Clock pass.
+type ClockRequest struct {
+	Speed int `json:"speed"`
 }
 
 // Usage is what the host process uses.

@@ -206,5 +206,5 @@ func (c *Client) do(ctx context.Context, method, path string, in any) (*http.Res
 		return nil, ErrNotReady
 	}
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	return nil, fmt.Errorf("cluster host, %s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(b))
+	return nil, refused(method, path, resp, bytes.TrimSpace(b))
 }

@@ -23,6 +23,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+
+	"kubistro/internal/clusterhost/pace"
 )
 
 // apiServer is kube-apiserver with its CRD and aggregation layers.
@@ -42,6 +44,7 @@ type apiServerParts struct {
 	dialSelf   func(context.Context, string, string) (net.Conn, error) // to listener
 	egress     utilnet.DialFunc
 	audit      *auditTrail
+	clock      *pace.Clock
 }
 
 // apiServerGates are features that are off, for the whole process. One measures all
@@ -167,6 +170,7 @@ func apiServerConfig(ctx context.Context, parts apiServerParts) (*app.Config, *r
 	}
 	o.SecureServing.Listener = parts.listener
 	o.SecureServing.BindAddress = officeIP.AsSlice()
+	compressDefaults(o, parts.clock)
 	if err := o.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, nil, err
 	}

@@ -11,7 +11,6 @@ package controlplane
 
 import (
 	"log/slog"
-	"net"
 	"net/netip"
 	"time"
 
@@ -56,21 +55,3 @@ type Config struct {
 
 // stopTimeout is how long each part may take to end in a graceful stop.
 const stopTimeout = 2 * time.Second
-
-// kitchenIP is the node address of the kitchen with index i.
-func kitchenIP(i int) netip.Addr {
-	ip := officeIP
-	for range i + 1 {
-		ip = ip.Next()
-	}
-	return ip
-}
-
-// nodeIPs are the addresses of all nodes, the office first.
-func nodeIPs(s lab.ClusterSpec) []net.IP {
-	out := []net.IP{officeIP.AsSlice()}
-	for i := range s.Kitchens {
-		out = append(out, kitchenIP(i).AsSlice())
-	}
-	return out
-}

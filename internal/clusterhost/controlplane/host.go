@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/volume/attachdetach"
 
 	"kubistro/internal/clusterhost/controlapi"
+	"kubistro/internal/clusterhost/pace"
 	"kubistro/internal/clusterhost/vnet"
 )
 
@@ -45,10 +46,19 @@ type Host struct {
 	etcd       *etcdMember
 	api        *apiServer
 	stopAPI    context.CancelFunc
+	transport  *http.Transport // of the parts below
+	running    context.Context // ends before they are taken down
 	manager    *controllerManager
 	scheduler  *schedulerProcess
 	balancers  *balancers // nil when the cluster has none
 	encryption *encryption
+
+	clock    *pace.Clock
+	change   sync.Mutex // held while kitchens, control loops or the clock are changed
+	changes  changes    // guarded by change
+	kitchens []kitchen  // at the start
+	// controllers are the names of all controllers that there can be.
+	controllers []string
 
 	roles     sync.Mutex
 	rolesMade bool
@@ -70,6 +80,13 @@ func New(cfg Config) (*Host, error) {
 		cfg: cfg, log: cfg.Log, started: time.Now(), sockets: sockets,
 		trail: newAuditTrail(newKindIndex(schemes()...)), net: vnet.New(), listener: newAPIListener(),
 		up: make(chan struct{}), ended: make(chan struct{}),
+	}
+	if h.changes, err = readChanges(cfg.Dir); err != nil {
+		return nil, err
+	}
+	h.kitchens, h.controllers = h.changes.kitchens(cfg.Spec), knownControllers()
+	if h.clock, err = pace.New(h.changes.speed(cfg.Spec)); err != nil {
+		return nil, err
 	}
 	h.done, h.stop = context.WithCancel(context.Background())
 	if h.office, err = h.net.Attach(officeName, officeIP); err != nil {
@@ -172,10 +189,10 @@ func (h *Host) start(ctx context.Context) error {
 
 func (h *Host) startEtcd() (err error) {
 	h.stages.begin(controlapi.StageEtcd)
-	if h.pki, err = openPKI(filepath.Join(h.cfg.Dir, "pki"), nodeIPs(h.cfg.Spec)); err != nil {
+	if h.pki, err = openPKI(filepath.Join(h.cfg.Dir, "pki")); err != nil {
 		return err
 	}
-	if err = h.pki.writeTokens(nodeNames(h.cfg.Spec)); err != nil {
+	if err = h.pki.writeTokens(); err != nil {
 		return err
 	}
 	if h.etcd, err = startEtcd(h.cfg.Dir, h.sockets.Path(fileEtcd), h.cfg.EtcdQuota, h.log); err != nil {
@@ -209,7 +226,7 @@ func (h *Host) startAPIServer(ctx context.Context) (*http.Transport, error) {
 	}
 	h.api, err = startAPIServer(running, apiServerParts{
 		pki: h.pki, etcd: h.etcd, encryption: h.encryption, listener: h.listener, dialSelf: dial,
-		egress: byAddressOnly(h.office.DialContext), audit: h.trail,
+		egress: byAddressOnly(h.office.DialContext), audit: h.trail, clock: h.clock,
 	}, func(a *apiServer) {
 		h.net.SetServices(vnet.NewServiceTable(a.informers))
 		h.net.SetStreet(vnet.NewStreetTable(a.informers))
@@ -249,23 +266,28 @@ func (h *Host) defaultRoles(ctx context.Context) error {
 // one of them fails or ctx ends, the others are stopped as well.
 func (h *Host) startParts(ctx context.Context, transport *http.Transport) error {
 	running, fail := context.WithCancel(h.done)
+	h.running, h.transport = running, transport
 	keep := context.AfterFunc(ctx, fail)
 	parts := []struct {
 		stage string
 		start func() error
 	}{
 		{controlapi.StageControllers, func() (err error) {
-			if h.manager, err = newControllerManager(running, h.pki, transport); err != nil {
-				return err
+			if h.changes.home(loopManager) {
+				return nil
 			}
-			return h.manager.start(running, transport, h.log)
+			h.manager, err = startControllers(running, h.controllerConfig(), h.changes.Home)
+			return err
 		}},
 		{controlapi.StageScheduler, func() (err error) {
+			if h.changes.home(loopScheduler) {
+				return nil
+			}
 			h.scheduler, err = startScheduler(running, h.pki.token(userScheduler), transport)
 			return err
 		}},
 		{controlapi.StageKitchens, func() error {
-			n, err := h.startNodes(running, transport)
+			n, err := h.startNodes(running)
 			if err != nil {
 				return err
 			}
@@ -315,6 +337,8 @@ func (h *Host) startParts(ctx context.Context, transport *http.Transport) error 
 // end takes down what start made, in reverse order.
 func (h *Host) end() {
 	begin := time.Now()
+	h.change.Lock() // a change that goes on ends soon: its context is done
+	defer h.change.Unlock()
 	h.mu.Lock()
 	h.access = nil
 	n := h.nodes

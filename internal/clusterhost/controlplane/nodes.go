@@ -2,14 +2,16 @@ package controlplane
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
-	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/netip"
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"kubistro/internal/clusterhost/addons"
-	"kubistro/internal/clusterhost/controlapi"
 	"kubistro/internal/clusterhost/kubelet"
 	"kubistro/internal/clusterhost/pantry"
 	"kubistro/internal/clusterhost/pantry/memfs"
@@ -32,43 +33,51 @@ const (
 	clusterDiskFiles = 300_000
 )
 
-// nodes are the cluster's simulated nodes.
+// nodes are the cluster's simulated nodes. It is safe for concurrent use.
 type nodes struct {
-	kubelets map[string]*kubelet.Kubelet // complete before any of them runs
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup
+	host   *Host
+	images *pantry.Registry
+	disk   *memfs.Budget
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu  sync.Mutex
+	all map[string]*node
 }
 
-// nodeNames lists the office and the kitchens.
-func nodeNames(s lab.ClusterSpec) []string {
-	out := []string{officeName}
-	for _, k := range s.Kitchens {
-		out = append(out, k.Name)
-	}
-	return out
+// node is a kubelet that runs, or will once the office is there.
+type node struct {
+	*kubelet.Kubelet
+	kitchen kitchen // of the office: the name only
+	dir     string
+	cancel  context.CancelFunc
+	done    chan struct{}
 }
 
-// nodeConfigs describes the nodes: the office as kubeadm makes it, the kitchens as the course wants them.
-func nodeConfigs(s lab.ClusterSpec) ([]kubelet.Config, error) {
-	office := kubelet.Config{
-		Name: officeName, IP: officeIP,
+// officeConfig describes the office as kubeadm makes it.
+func officeConfig() (kubelet.Config, error) {
+	c := kubelet.Config{
+		Name: officeName, IP: officeIP, Static: addons.StaticPods(officeName),
 		Taints: []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}},
 	}
-	if err := setSize(&office, "2", "2Gi"); err != nil {
-		return nil, err
+	return c, setSize(&c, "2", "2Gi")
+}
+
+// kitchenConfig describes a kitchen as the course, or who added it, wants it.
+func kitchenConfig(k kitchen) (kubelet.Config, error) {
+	c := kubelet.Config{Name: k.Name, IP: k.Address, Labels: maps.Clone(k.Labels)}
+	var err error
+	if c.Taints, err = parseTaints(k.Taints); err == nil {
+		err = setSize(&c, k.CPU, k.Memory)
 	}
-	out := []kubelet.Config{office}
-	for i, k := range s.Kitchens {
-		c := kubelet.Config{Name: k.Name, IP: kitchenIP(i), Labels: maps.Clone(k.Labels)}
-		if err := setSize(&c, k.CPU, k.Memory); err != nil {
-			return nil, fmt.Errorf("node %s: %w", k.Name, err)
-		}
-		if err := addResources(&c, k.Resources); err != nil {
-			return nil, fmt.Errorf("node %s: %w", k.Name, err)
-		}
-		out = append(out, c)
+	if err == nil {
+		err = addResources(&c, k.Resources)
 	}
-	return out, nil
+	if err != nil {
+		return c, fmt.Errorf("node %s: %w", k.Name, err)
+	}
+	return c, nil
 }
 
 // addResources gives a node extended resources, as a device plugin would.
@@ -108,86 +117,159 @@ func setSize(c *kubelet.Config, cpu, memory string) error {
 }
 
 // startNodes runs all nodes; they register by themselves. It returns at once.
-func (h *Host) startNodes(ctx context.Context, transport http.RoundTripper) (*nodes, error) {
-	configs, err := nodeConfigs(h.cfg.Spec)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	n := &nodes{kubelets: map[string]*kubelet.Kubelet{}, cancel: cancel}
-	images := pantry.Default()
+func (h *Host) startNodes(ctx context.Context) (*nodes, error) {
+	n := &nodes{host: h, images: pantry.Default(), disk: memfs.NewBudget(clusterDiskBytes, clusterDiskFiles), all: map[string]*node{}}
+	n.ctx, n.cancel = context.WithCancel(ctx)
 	own := addons.Images(n.list)
-	if helper, err := addons.HelperImage(images); err == nil {
+	if helper, err := addons.HelperImage(n.images); err == nil {
 		own = append(own, helper)
 	}
 	for _, i := range own {
-		if err := images.Add(i); err != nil {
-			cancel()
+		if err := n.images.Add(i); err != nil {
+			n.cancel()
 			return nil, fmt.Errorf("images: %w", err)
 		}
 	}
-	services := h.api.informers.Core().V1().Services()
-	disk := memfs.NewBudget(clusterDiskBytes, clusterDiskFiles)
-	for _, c := range configs {
-		client, err := kubernetes.NewForConfig(restConfig(transport, h.pki.token("system:node:"+c.Name), "kubelet"))
-		if err != nil {
-			n.close()
-			return nil, fmt.Errorf("node %s: %w", c.Name, err)
-		}
-		c.Client, c.Network, c.Images, c.Clock, c.Log = client, h.net, images, h.cfg.Clock, h.log
-		c.Disk = disk
-		c.NodeDNS = streetIP
-		c.StateDir = filepath.Join(h.cfg.Dir, "nodes", c.Name)
-		c.Services, c.ServicesSynced = services.Lister(), services.Informer().HasSynced
-		c.AllowPeer = func(ip netip.Addr) bool { return ip == officeIP }
-		if c.Name == officeName {
-			c.Interface, c.Static = h.office, addons.StaticPods(officeName)
-		}
-		k, err := kubelet.New(c)
-		if err != nil {
-			n.close()
-			return nil, fmt.Errorf("node %s: %w", c.Name, err)
-		}
-		n.kubelets[c.Name] = k
+	c, err := officeConfig()
+	if err == nil {
+		err = n.add(c, kitchen{Kitchen: lab.Kitchen{Name: officeName}})
 	}
-	n.run(ctx, h.log)
+	for _, k := range h.kitchens {
+		if err == nil {
+			c, err = kitchenConfig(k)
+		}
+		if err == nil {
+			err = n.add(c, k)
+		}
+	}
+	if err != nil {
+		n.close()
+		return nil, err
+	}
 	return n, nil
 }
 
-// run starts the office and, once it is there, the kitchens: Pod address ranges are
-// given in the order of arrival, and the office has the first on a real cluster.
-func (n *nodes) run(ctx context.Context, log *slog.Logger) {
-	office := n.kubelets[officeName]
-	for name, k := range n.kubelets {
-		n.wg.Go(func() {
-			if k != office {
-				select {
-				case <-office.Ready():
-				case <-ctx.Done():
-					return
-				}
-			}
-			if err := k.Run(ctx); err != nil {
-				log.Error("node ended", "node", name, "err", err)
-			}
-		})
+// add makes a node and runs it once the office is there: Pod address ranges are given
+// in the order of arrival, and the office has the first on a real cluster.
+func (n *nodes) add(c kubelet.Config, kitchen kitchen) (err error) {
+	h := n.host
+	if c.Interface = h.office; c.Name != officeName {
+		if c.Interface, err = h.net.Attach(c.Name, c.IP); err != nil {
+			return fmt.Errorf("node %s: %w", c.Name, err)
+		}
 	}
+	k, err := n.newKubelet(c)
+	if err != nil {
+		if c.Name != officeName {
+			c.Interface.Close()
+		}
+		return fmt.Errorf("node %s: %w", c.Name, err)
+	}
+	for _, name := range h.changes.Home {
+		if name == loopKubelet+c.Name {
+			k.SetWorking(false)
+		}
+		if c.Name == officeName && (name == loopScheduler || name == loopManager) {
+			if err := k.SetStatic(name, false); err != nil {
+				return err
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(n.ctx)
+	new := &node{Kubelet: k, kitchen: kitchen, dir: n.dir(c.Name), cancel: cancel, done: make(chan struct{})}
+	n.mu.Lock()
+	n.all[c.Name] = new
+	office := n.all[officeName]
+	n.mu.Unlock()
+	n.wg.Go(func() {
+		defer close(new.done)
+		if new != office {
+			select {
+			case <-office.Ready():
+			case <-ctx.Done():
+				c.Interface.Close()
+				return
+			}
+		}
+		if err := k.Run(ctx); err != nil {
+			h.log.Error("node ended", "node", c.Name, "err", err)
+		}
+	})
+	return nil
+}
+
+// newKubelet makes the kubelet of a node. It reaches the API server through the
+// node's own place in the network and with a certificate of its own, so that
+// whatever cuts the node off cuts its kubelet off.
+func (n *nodes) newKubelet(c kubelet.Config) (*kubelet.Kubelet, error) {
+	h := n.host
+	cert, err := h.pki.nodeCertificate(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	api := netip.AddrPortFrom(officeIP, apiPort).String()
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return c.Interface.DialContext(ctx, "tcp", api)
+	}
+	transport, err := newTransport(dial, h.pki.caPEM, serverName)
+	if err != nil {
+		return nil, err
+	}
+	transport.TLSClientConfig.Certificates = []tls.Certificate{cert}
+	// A connection that keeps silent is given up, as client-go does it: apimachinery/pkg/util/net/http.go.
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
+	if c.Client, err = kubernetes.NewForConfig(restConfig(transport, "", "kubelet")); err != nil {
+		return nil, err
+	}
+	services := h.api.informers.Core().V1().Services()
+	c.Network, c.Images, c.Clock, c.Pace, c.Log = h.net, n.images, h.cfg.Clock, h.clock, h.log
+	c.StateDir, c.Disk, c.NodeDNS = n.dir(c.Name), n.disk, streetIP
+	c.Services, c.ServicesSynced = services.Lister(), services.Informer().HasSynced
+	c.AllowPeer = func(ip netip.Addr) bool { return ip == officeIP }
+	return kubelet.New(c)
+}
+
+func (n *nodes) dir(name string) string { return filepath.Join(n.host.cfg.Dir, "nodes", name) }
+
+// get finds a node; nil when there is none.
+func (n *nodes) get(name string) *node {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.all[name]
+}
+
+// names lists the nodes' names in order.
+func (n *nodes) names() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Sorted(maps.Keys(n.all))
 }
 
 // list is all nodes, for the metrics server.
-func (n *nodes) list() []*kubelet.Kubelet { return slices.Collect(maps.Values(n.kubelets)) }
+func (n *nodes) list() []*kubelet.Kubelet {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := make([]*kubelet.Kubelet, 0, len(n.all))
+	for _, k := range n.all {
+		out = append(out, k.Kubelet)
+	}
+	return out
+}
 
 // officeRole is what kubeadm adds to the office when it has joined; NodeRestriction
 // forbids a node to give itself these labels.
 const officeRole = `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":"","node.kubernetes.io/exclude-from-external-load-balancers":""}}}`
 
-// ready waits until every node has reported Ready.
+// ready waits until every node whose kubelet works has reported Ready.
 func (n *nodes) ready(ctx context.Context) error {
-	for name, k := range n.kubelets {
+	for _, k := range n.list() {
+		if !k.Working() {
+			continue
+		}
 		select {
 		case <-k.Ready():
 		case <-ctx.Done():
-			return fmt.Errorf("node %s: %w", name, context.Cause(ctx))
+			return fmt.Errorf("a node isn't ready: %w", context.Cause(ctx))
 		}
 	}
 	return nil
@@ -209,20 +291,4 @@ func labelOffice(ctx context.Context, loopback *rest.Config) error {
 func (n *nodes) close() {
 	n.cancel()
 	n.wg.Wait()
-}
-
-// Power powers a kitchen off or on; the office has no switch.
-func (h *Host) Power(r controlapi.PowerRequest) error {
-	h.mu.Lock()
-	n := h.nodes
-	h.mu.Unlock()
-	if n == nil || n.kubelets[r.Node] == nil || r.Node == officeName {
-		return fmt.Errorf("there is no kitchen %q", r.Node)
-	}
-	if r.On {
-		n.kubelets[r.Node].PowerOn()
-	} else {
-		n.kubelets[r.Node].PowerOff()
-	}
-	return nil
 }

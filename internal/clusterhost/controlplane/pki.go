@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
@@ -52,13 +53,13 @@ type pki struct {
 
 // openPKI reads the folder, or makes it where it is missing. It is made beside and
 // renamed, so that a start that fails half-way leaves no half of it.
-func openPKI(dir string, nodeIPs []net.IP) (*pki, error) {
+func openPKI(dir string) (*pki, error) {
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
 		tmp := dir + ".new"
 		if err := os.RemoveAll(tmp); err != nil {
 			return nil, fmt.Errorf("certificates: %w", err)
 		}
-		if err := makePKI(tmp, nodeIPs); err != nil {
+		if err := makePKI(tmp); err != nil {
 			return nil, fmt.Errorf("certificates: %w", err)
 		}
 		if err := os.Rename(tmp, dir); err != nil {
@@ -87,7 +88,7 @@ func (p *pki) token(user string) string {
 }
 
 // writeTokens writes the API server's file of static tokens.
-func (p *pki) writeTokens(nodes []string) error {
+func (p *pki) writeTokens() error {
 	var b strings.Builder
 	line := func(user, groups string) { fmt.Fprintf(&b, "%s,%s,%s,%q\n", p.token(user), user, user, groups) }
 	line(userLearner, "system:masters")
@@ -95,16 +96,39 @@ func (p *pki) writeTokens(nodes []string) error {
 	line(userScheduler, "")
 	line(userAddons, "system:masters")
 	line(userBalancer, "system:serviceaccounts,system:serviceaccounts:kube-system")
-	for _, n := range nodes {
-		line("system:node:"+n, "system:nodes")
-	}
 	if err := os.WriteFile(p.path(fileTokens), []byte(b.String()), 0o600); err != nil {
 		return fmt.Errorf("tokens: %w", err)
 	}
 	return nil
 }
 
-func makePKI(dir string, nodeIPs []net.IP) error {
+// nodeCertificate makes the client certificate of a node's kubelet, as the signer
+// kubernetes.io/kube-apiserver-client-kubelet does.
+func (p *pki) nodeCertificate(node string) (tls.Certificate, error) {
+	keyPEM, err := os.ReadFile(p.path(fileCAKey))
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("certificates: %w", err)
+	}
+	pair, err := tls.X509KeyPair(p.caPEM, keyPEM)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("certificates: %w", err)
+	}
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return tls.Certificate{}, fmt.Errorf("certificates: the CA's key is a %T", pair.PrivateKey)
+	}
+	ca := &authority{cert: pair.Leaf, key: key, pem: p.caPEM}
+	cert, own, err := ca.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("certificates: %w", err)
+	}
+	return tls.X509KeyPair(cert, own)
+}
+
+func makePKI(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -123,7 +147,7 @@ func makePKI(dir string, nodeIPs []net.IP) error {
 			"kubernetes", "kubernetes.default", "kubernetes.default.svc",
 			"kubernetes.default.svc.cluster.local", officeName, "localhost",
 		},
-		IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(apiServiceIP)}, nodeIPs...),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(apiServiceIP), officeIP.AsSlice()},
 	}
 	client := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "front-proxy-client"},

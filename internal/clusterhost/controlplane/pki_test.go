@@ -6,26 +6,23 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"kubistro/internal/lab"
 )
 
 // TestPKIIsKept: a second start finds the same keys and tokens, and half of a
 // folder is never used.
 func TestPKIIsKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
-	ips := nodeIPs(lab.DefaultClusterSpec())
 	if err := os.MkdirAll(dir+".new", 0o700); err != nil { // left by a start that was killed
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir+".new", fileCA), []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first, err := openPKI(dir, ips)
+	first, err := openPKI(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := openPKI(dir, ips)
+	second, err := openPKI(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +35,7 @@ func TestPKIIsKept(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(first.caPEM)
-	for _, name := range []string{"kubernetes", "kubernetes.default.svc.cluster.local", "office", "localhost", "127.0.0.1", "10.96.0.1", "172.18.0.2", "172.18.0.5"} {
+	for _, name := range []string{"kubernetes", "kubernetes.default.svc.cluster.local", "office", "localhost", "127.0.0.1", "10.96.0.1", "172.18.0.2"} {
 		if _, err := cert.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

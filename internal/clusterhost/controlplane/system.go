@@ -96,7 +96,7 @@ func (h *Host) allRunning(pods []corev1.Pod) error {
 	return nil
 }
 
-func (h *Host) nodeCount() int { return len(h.cfg.Spec.Kitchens) + 1 }
+func (h *Host) nodeCount() int { return len(h.kitchens) + 1 }
 
 func isReady(p *corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {

@@ -47,6 +47,7 @@ type Server struct {
 	streams Streams
 	clock   clock.Clock
 	log     *slog.Logger
+	mux     *http.ServeMux
 	http    *http.Server
 	mux     *http.ServeMux
 	stop    context.CancelFunc

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kubistro/internal/clusterhost/pace"
 	"kubistro/internal/clusterhost/pantry/cgroup"
 	"kubistro/internal/clusterhost/vnet"
 )
@@ -65,14 +66,14 @@ func (w *worker) mountVolumes(ctx context.Context) bool {
 			w.emptyDirs[v.Name] = vol.layer
 			w.mu.Unlock()
 		}
-		w.refreshAt = now.Add(jitter(resyncPeriod))
+		w.refreshAt = now.Add(jitter(w.b.k.cfg.Pace.Of(pace.ConfigRefresh)))
 	}
 	return all
 }
 
 // refreshVolumes brings files of ConfigMaps and Secrets up to date about once a minute.
 func (w *worker) refreshVolumes(ctx context.Context) {
-	m := volumeMaker{b: w.b, facts: w.facts(), age: refreshAge}
+	m := volumeMaker{b: w.b, facts: w.facts(), age: w.b.k.cfg.Pace.Of(pace.ConfigRefresh) / 3}
 	dynamic := false
 	for _, v := range w.volumes {
 		dynamic = dynamic || v.objects()
@@ -85,6 +86,8 @@ func (w *worker) refreshVolumes(ctx context.Context) {
 	relabel := w.relabel
 	w.relabel = false
 	w.mu.Unlock()
+	period := w.b.k.cfg.Pace.Of(pace.ConfigRefresh)
+	w.refreshAt = minTime(w.refreshAt, now.Add(2*period)) // the clock may have been changed
 	if now.Before(w.refreshAt) && !relabel {
 		w.at(w.refreshAt)
 		return
@@ -98,7 +101,7 @@ func (w *worker) refreshVolumes(ctx context.Context) {
 			w.b.log.Warn("volume can't be brought up to date", "pod", podName(w.pod), "volume", v.spec.Name, "err", err)
 		}
 	}
-	w.refreshAt = now.Add(jitter(resyncPeriod))
+	w.refreshAt = now.Add(jitter(period))
 	w.at(w.refreshAt)
 }
 
@@ -114,7 +117,7 @@ func (w *worker) ensureSandbox() bool {
 		ip, err := w.b.addresses.take(w.ip)
 		if err != nil {
 			w.b.podEvent(w.pod, "", corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox %q: %v", newContainerID(), err)
-			w.after(jitter(backoffInitial))
+			w.after(jitter(retryPeriod))
 			return false
 		}
 		iface, err := w.b.k.cfg.Network.Attach(podName(w.pod), ip)
@@ -307,17 +310,18 @@ func (w *worker) tryStart(ctx context.Context, s *slot) bool {
 	}
 	w.mu.Unlock()
 	if ended != nil {
-		if until, wait := s.crash.since(ended.Finished, now); wait {
+		limits := w.b.k.restartBackoff()
+		if until, wait := s.crash.since(ended.Finished, now, limits); wait {
 			w.b.podEvent(w.pod, containerPath(s.kind, s.name), corev1.EventTypeWarning, "BackOff",
 				"Back-off restarting failed container %s in pod %s(%s)", s.name, podName(w.pod), w.pod.UID)
 			w.wait(s, &startProblem{
 				reason:  "CrashLoopBackOff",
-				message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s(%s)", s.crash.Delay, s.name, podName(w.pod), w.pod.UID),
+				message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s(%s)", s.crash.wait(limits), s.name, podName(w.pod), w.pod.UID),
 				until:   until,
 			})
 			return false
 		}
-		s.crash.next(ended.Finished, now)
+		s.crash.next(ended.Finished, now, limits)
 	}
 	problem := w.start(ctx, s)
 	if problem != nil {
@@ -345,11 +349,11 @@ func (w *worker) wait(s *slot, p *startProblem) {
 	case p.reason == "CrashLoopBackOff" && !known:
 		w.after(plegPeriod)
 	case p.reason == "CrashLoopBackOff":
-		w.at(minTime(p.until, now.Add(resyncPeriod)))
+		w.at(minTime(p.until, now.Add(pace.Real(pace.ConfigRefresh))))
 	case p.reason == "ErrImagePull":
 		w.after(plegPeriod)
 	default:
-		w.after(jitter(backoffInitial))
+		w.after(jitter(retryPeriod))
 	}
 }
 

@@ -46,7 +46,7 @@ type boot struct {
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker  // static Pods by the node's own UID
-	static  map[string]*corev1.Pod // by name_namespace; set before Pods are watched
+	static  map[string]*corev1.Pod // by name_namespace; nil until Pods are watched
 
 	admission sync.Mutex // Pods are admitted one after the other
 	rebooted  sync.Once
@@ -55,7 +55,7 @@ type boot struct {
 func newBoot(k *Kubelet, iface *vnet.Interface, cp *checkpoint) *boot {
 	b := &boot{
 		k: k, log: k.log, iface: iface, id: newBootID(), started: k.clock.Now(),
-		workers: map[types.UID]*worker{}, static: map[string]*corev1.Pod{}, frozen: map[types.UID]*frozenPod{},
+		workers: map[types.UID]*worker{}, frozen: map[types.UID]*frozenPod{},
 	}
 	if cp != nil {
 		b.id = cp.BootID
@@ -94,11 +94,11 @@ func (b *boot) run(ctx context.Context, power <-chan struct{}) (off bool) {
 		}
 	}()
 	b.startEvents(b.ctx)
-	b.nodeEvent(corev1.EventTypeNormal, "Starting", "Starting kubelet.")
 	b.wg.Go(b.serve)
 	b.wg.Go(func() { b.statuses.run(b.ctx) })
 	b.wg.Go(b.keepNode)
 	b.wg.Go(b.watchUse)
+	b.wg.Go(b.followPace)
 	if b.serviceLister == nil {
 		b.watchServices()
 	}
@@ -240,10 +240,7 @@ func (b *boot) watchPods() {
 			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", b.k.cfg.Name).String()
 		}))
 	inf := f.Core().V1().Pods().Informer()
-	for _, p := range b.k.cfg.Static {
-		p = staticPod(p, b.k.cfg.Name, b.started)
-		b.static[podName(p)] = p
-	}
+	b.readStatic()
 	inf.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { b.seen(o.(*corev1.Pod)) },
 		UpdateFunc: func(_, o any) { b.seen(o.(*corev1.Pod)) },

@@ -26,7 +26,7 @@ func (b *boot) startEvents(ctx context.Context) {
 
 // podEvent records an Event of a Pod, or of one of its containers when path is set.
 func (b *boot) podEvent(pod *corev1.Pod, path, kind, reason, format string, args ...any) {
-	if b.dark.Load() {
+	if b.dark.Load() || !b.k.work.isOpen() {
 		return
 	}
 	ref := &corev1.ObjectReference{
@@ -47,7 +47,7 @@ func (b *boot) annotatedPodEvent(pod *corev1.Pod, annotations map[string]string,
 
 // nodeEvent records an Event of the node.
 func (b *boot) nodeEvent(kind, reason, message string) {
-	if b.dark.Load() {
+	if b.dark.Load() || !b.k.work.isOpen() {
 		return
 	}
 	ref := &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: b.k.cfg.Name, UID: b.nodeUID()}

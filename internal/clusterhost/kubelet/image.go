@@ -153,7 +153,7 @@ func (w *worker) pullImage(asked, image, normal string, logins []pullLogin, reco
 		st = &pullState{}
 		w.pulls[asked] = st
 	}
-	if until, wait := st.Backoff.since(st.Backoff.Last, clock.Now()); wait {
+	if until, wait := st.Backoff.since(st.Backoff.Last, clock.Now(), w.b.k.pullBackoff()); wait {
 		msg := fmt.Sprintf("Back-off pulling image %q", asked)
 		record(corev1.EventTypeNormal, "BackOff", "%s", msg)
 		if st.Last != "" {
@@ -167,7 +167,7 @@ func (w *worker) pullImage(asked, image, normal string, logins []pullLogin, reco
 	img, err := w.b.k.images.pullWith(image, normal, logins)
 	if err != nil {
 		record(corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %v", asked, err)
-		st.Backoff.next(clock.Now(), clock.Now())
+		st.Backoff.next(clock.Now(), clock.Now(), w.b.k.pullBackoff())
 		problem := &startProblem{reason: "ErrImagePull", message: err.Error()}
 		var pe *pantry.PullError
 		if errors.As(err, &pe) && pe.Invalid {

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"kubistro/internal/clusterhost/pace"
 	"kubistro/internal/clusterhost/pantry"
 	"kubistro/internal/clusterhost/pantry/memfs"
 	"kubistro/internal/clusterhost/vnet"
@@ -55,7 +57,8 @@ type Config struct {
 	Network  *vnet.Network
 	Images   *pantry.Registry
 	Clock    clock.Clock
-	StateDir string // checkpoints and the node's disk; survives a restart of the process
+	Pace     *pace.Clock // how periods are compressed; nil: not at all
+	StateDir string      // checkpoints and the node's disk; survives a restart of the process
 	// Disk bounds what several nodes write together; nil: this node has a bound of its own.
 	Disk *memfs.Budget
 	// Static are Pods that this node runs by itself and mirrors to the API
@@ -92,12 +95,16 @@ type Kubelet struct {
 	once  sync.Once // closes ready
 
 	power  *powerSwitch
+	work   *gate         // closed while the kubelet itself doesn't run
 	disk   *memfs.Budget // what all writable layers, emptyDirs and host of the node hold
 	host   *nodeDisk
 	images *imageStore
 
-	mu   sync.Mutex
-	boot *boot // nil while the node is off
+	mu     sync.Mutex
+	boot   *boot // nil while the node is off
+	iface  *vnet.Interface
+	cut    bool
+	static []*corev1.Pod // of Config.Static, those that are to run
 }
 
 // New prepares a node; nothing runs yet. The error is for a Config that lacks
@@ -138,6 +145,8 @@ func New(c Config) (*Kubelet, error) {
 		clock:  c.Clock,
 		ready:  make(chan struct{}),
 		power:  newPowerSwitch(),
+		work:   newGate(),
+		static: slices.Clone(c.Static),
 		disk:   c.Disk.Part(nodeDiskBytes, nodeDiskFiles),
 		images: newImageStore(c.Images),
 	}
@@ -164,6 +173,10 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		}
 	}
 	iface.ServeNodePorts(true)
+	k.mu.Lock()
+	k.iface = iface
+	iface.SetCut(k.cut)
+	k.mu.Unlock()
 	defer iface.Close()
 	defer k.power.close()
 	keeping, stop := context.WithCancel(context.Background())

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
+
+	"kubistro/internal/clusterhost/pace"
 )
 
 // What the node says of itself, and how often: kubelet_node_status.go and the
@@ -28,9 +30,7 @@ const (
 	runtimeVersion    = "containerd://2.2.0"
 	osImage           = "Kubistro (simulated node)"
 	leaseDuration     = 40
-	leasePeriod       = leaseDuration * time.Second / 4
-	statusPeriod      = 10 * time.Second // how often it looks for changes
-	heartbeatPeriod   = 5 * time.Minute  // how often it reports without any
+	heartbeatPeriod   = 5 * time.Minute // how often it reports without any
 	kubeletPort       = 10250
 	networkNotReady   = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"
 	retryFirst        = 100 * time.Millisecond
@@ -80,6 +80,9 @@ func (b *boot) nodeUID() types.UID {
 // retry calls f until it succeeds or ctx ends.
 func (b *boot) retry(ctx context.Context, what string, f func(context.Context) error) bool {
 	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
+		if !b.k.work.wait(ctx) {
+			return false
+		}
 		err := f(ctx)
 		if err == nil {
 			return true
@@ -97,7 +100,7 @@ func (b *boot) retry(ctx context.Context, what string, f func(context.Context) e
 // keepNode registers the node and keeps its Lease and status fresh.
 func (b *boot) keepNode() {
 	b.node.init()
-	if !b.retry(b.ctx, "register node", b.register) {
+	if !b.startKubelet() {
 		return
 	}
 	b.wg.Go(b.keepLease)
@@ -131,14 +134,28 @@ func (b *boot) keepNode() {
 		if b.addresses.known() {
 			b.k.once.Do(func() { close(b.k.ready) })
 		}
-		t := b.k.clock.NewTimer(statusPeriod)
+		_, stopped := b.k.work.state()
+		t := b.k.clock.NewTimer(b.k.cfg.Pace.Of(pace.NodeStatus))
 		select {
 		case <-t.C():
 		case <-changed:
+		case <-stopped:
 		case <-b.ctx.Done():
 		}
 		t.Stop()
+		if !b.k.work.isOpen() && !b.startKubelet() {
+			return
+		}
 	}
+}
+
+// startKubelet does what a kubelet does first, once it is called to work.
+func (b *boot) startKubelet() bool {
+	if !b.k.work.wait(b.ctx) {
+		return false
+	}
+	b.nodeEvent(corev1.EventTypeNormal, "Starting", "Starting kubelet.")
+	return b.retry(b.ctx, "register node", b.register)
 }
 
 // register creates the Node, or takes over the one that is there: kubelet_node_status.go, tryRegisterWithAPIServer.
@@ -266,6 +283,39 @@ func sameNodeStatus(a, b corev1.NodeStatus) bool {
 	return apiequality.Semantic.DeepEqual(strip(a), strip(b))
 }
 
+// sleepPeriod waits for a period, also when that changes meanwhile.
+func (b *boot) sleepPeriod(p pace.Period) bool {
+	begin := b.k.clock.Now()
+	for b.ctx.Err() == nil {
+		changed := b.k.cfg.Pace.Changed()
+		left := b.k.cfg.Pace.Of(p) - b.k.clock.Since(begin)
+		if left <= 0 {
+			return true
+		}
+		t := b.k.clock.NewTimer(left)
+		select {
+		case <-t.C():
+		case <-changed:
+		case <-b.ctx.Done():
+		}
+		t.Stop()
+	}
+	return false
+}
+
+// followPace has all Pods looked at anew when periods change.
+func (b *boot) followPace() {
+	for b.ctx.Err() == nil {
+		select {
+		case <-b.k.cfg.Pace.Changed():
+			for _, w := range b.all() {
+				w.poke()
+			}
+		case <-b.ctx.Done():
+		}
+	}
+}
+
 // keepLease renews the node's Lease every 10 s: component-helpers/apimachinery/lease.
 func (b *boot) keepLease() {
 	leases := b.k.cfg.Client.CoordinationV1().Leases(leaseNamespace)
@@ -300,7 +350,7 @@ func (b *boot) keepLease() {
 			}
 			return err
 		})
-		if !ok || !sleepClock(b.ctx, b.k, leasePeriod) {
+		if !ok || !b.sleepPeriod(pace.LeaseRenewal) {
 			return
 		}
 	}

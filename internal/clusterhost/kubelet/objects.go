@@ -12,14 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+
+	"kubistro/internal/clusterhost/pace"
 )
 
-// How old an object may be: when a container starts, and when files of running
-// containers are brought up to date (volumes follow within about a minute).
-const (
-	freshAge   = time.Second
-	refreshAge = 20 * time.Second
-)
+// freshAge is how old an object may be when a container starts. Files of running
+// containers may be brought up to date with older ones: they follow within about a minute.
+const freshAge = time.Second
 
 // authorizerDelay is how long a refusal may be the node authorizer's lag behind a new Pod.
 const authorizerDelay = 2 * time.Second
@@ -62,7 +61,7 @@ func (c *objectCache) store(k objectKey, o cachedObject) {
 	defer c.mu.Unlock()
 	o.at = c.clock.Now()
 	for key, old := range c.seen {
-		if o.at.Sub(old.at) > 2*resyncPeriod {
+		if o.at.Sub(old.at) > 2*pace.Real(pace.ConfigRefresh) {
 			delete(c.seen, key)
 		}
 	}

@@ -19,29 +19,30 @@ import (
 
 func TestBackoffSeries(t *testing.T) {
 	clock := testclock.NewFakeClock(noon)
+	limits := (&Kubelet{}).restartBackoff()
 	var b backoff
 	var got []string
 	for range 8 {
 		ended := clock.Now()
-		if until, wait := b.since(ended, clock.Now()); wait {
+		if until, wait := b.since(ended, clock.Now(), limits); wait {
 			got = append(got, until.Sub(ended).String())
 			clock.SetTime(until)
 		} else {
 			got = append(got, "at once")
 		}
-		b.next(ended, clock.Now())
+		b.next(ended, clock.Now(), limits)
 	}
 	want := []string{"at once", "10s", "20s", "40s", "1m20s", "2m40s", "5m0s", "5m0s"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("waits (-want +got)\n%s", diff)
 	}
 	clock.Step(10*time.Minute + time.Second)
-	if _, wait := b.since(clock.Now(), clock.Now()); wait {
+	if _, wait := b.since(clock.Now(), clock.Now(), limits); wait {
 		t.Error("ten quiet minutes are not forgotten")
 	}
-	b.next(clock.Now(), clock.Now())
-	if b.Delay != backoffInitial {
-		t.Errorf("after ten quiet minutes the next wait is %v, want %v", b.Delay, backoffInitial)
+	b.next(clock.Now(), clock.Now(), limits)
+	if b.Delay != limits.first {
+		t.Errorf("after ten quiet minutes the next wait is %v, want %v", b.Delay, limits.first)
 	}
 }
 

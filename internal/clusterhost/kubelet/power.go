@@ -47,6 +47,12 @@ func (p *powerSwitch) set(on bool) {
 	p.mu.Unlock()
 }
 
+func (p *powerSwitch) isOn() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.on
+}
+
 // waitOn waits until the power is on and reports whether it is (false: ctx ended first).
 func (p *powerSwitch) waitOn(ctx context.Context) bool {
 	for {

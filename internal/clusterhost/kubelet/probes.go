@@ -72,7 +72,7 @@ func (w *worker) probeLoop(s *slot, inst *instance, kind probeKind, p *corev1.Pr
 		return
 	}
 	run, last := int32(0), false
-	for {
+	for w.b.k.work.wait(ctx) {
 		now := clock.Now()
 		if kind != probeReadiness && w.ending() {
 			return

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -55,11 +56,25 @@ func selfSigned(name string, ip netip.Addr, now time.Time) (tls.Certificate, err
 
 // serve answers the kubelet's HTTP API on the node's address until the boot ends. HTTP/1.1 only: the streams need it.
 func (b *boot) serve() {
+	for b.k.work.wait(b.ctx) {
+		_, stopped := b.k.work.state()
+		b.serveUntil(stopped)
+	}
+}
+
+// serveUntil serves until the kubelet is stopped or the boot ends: connections are refused then.
+func (b *boot) serveUntil(stopped <-chan struct{}) {
 	l, err := b.iface.Listen(netip.AddrPortFrom(b.k.cfg.IP, kubeletPort).String())
 	if err != nil {
 		b.log.Error("kubelet API can't listen", "err", err)
+		select {
+		case <-stopped:
+		case <-b.ctx.Done():
+		}
 		return
 	}
+	ended := make(chan struct{})
+	defer close(ended)
 	srv := &http.Server{
 		Handler:           b.peers(b.routes()),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -67,11 +82,15 @@ func (b *boot) serve() {
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
 	b.wg.Go(func() {
-		<-b.ctx.Done()
+		select {
+		case <-b.ctx.Done():
+		case <-stopped:
+		case <-ended:
+		}
 		srv.Close()
 	})
 	err = srv.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*b.k.cfg.Certificate}, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}))
-	if b.ctx.Err() == nil {
+	if b.ctx.Err() == nil && b.k.work.isOpen() && !errors.Is(err, http.ErrServerClosed) {
 		b.log.Error("kubelet API ended", "err", err)
 	}
 }

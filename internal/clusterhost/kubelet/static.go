@@ -5,6 +5,8 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +79,18 @@ func staticPod(p *corev1.Pod, node string, now time.Time) *corev1.Pod {
 	return p
 }
 
+// readStatic reads the manifests for the first time.
+func (b *boot) readStatic() {
+	pods := map[string]*corev1.Pod{}
+	for _, p := range b.k.statics() {
+		p = staticPod(p, b.k.cfg.Name, b.started)
+		pods[podName(p)] = p
+	}
+	b.mu.Lock()
+	b.static = pods
+	b.mu.Unlock()
+}
+
 // byName finds the static Pod that a mirror shows.
 func (b *boot) staticByName(mirror *corev1.Pod) *worker {
 	b.mu.Lock()
@@ -91,7 +105,7 @@ func (b *boot) staticByName(mirror *corev1.Pod) *worker {
 
 func (b *boot) mirrorSeen(m *corev1.Pod) {
 	w := b.staticByName(m)
-	known := b.static[podName(m)]
+	known := b.wanted(m)
 	outdated := known == nil || known.Annotations[annotationHash] != m.Annotations[annotationMirror]
 	if outdated || m.DeletionTimestamp != nil {
 		b.wg.Go(func() { b.deleteMirror(m) })
@@ -108,7 +122,7 @@ func (b *boot) mirrorSeen(m *corev1.Pod) {
 
 func (b *boot) mirrorRemoved(m *corev1.Pod) {
 	w := b.staticByName(m)
-	if w == nil {
+	if w == nil || b.wanted(m) == nil {
 		return
 	}
 	w.mu.Lock()
@@ -131,7 +145,13 @@ func (b *boot) deleteMirror(m *corev1.Pod) {
 // startStatic starts the static Pods once the API's Pods are known, so that
 // restarts go on being counted from what the mirrors say, and makes missing mirrors.
 func (b *boot) startStatic(pods cache.Store) {
-	for _, p := range b.static {
+	b.mu.Lock()
+	static := slices.Collect(maps.Values(b.static))
+	b.mu.Unlock()
+	for _, p := range static {
+		if b.staticByName(p) != nil { // put there meanwhile
+			continue
+		}
 		w := newWorker(b, p, true)
 		if o, ok, _ := pods.GetByKey(p.Namespace + "/" + p.Name); ok {
 			if m := o.(*corev1.Pod); isMirror(m) && m.Annotations[annotationMirror] == p.Annotations[annotationHash] {

@@ -63,7 +63,7 @@ func (q *statusQueue) next() *worker {
 // run sends until ctx ends.
 func (q *statusQueue) run(ctx context.Context) {
 	for {
-		for w := q.next(); w != nil && ctx.Err() == nil; w = q.next() {
+		for w := q.next(); w != nil && q.b.k.work.wait(ctx); w = q.next() {
 			if !q.send(ctx, w) && ctx.Err() == nil {
 				t := q.b.k.clock.NewTimer(statusRetry)
 				q.b.wg.Go(func() {

@@ -56,11 +56,11 @@ type NodeUsage struct {
 	Pods      []PodUsage
 }
 
-// Usage is what the node and its Pods use; ok is false while the node is off or
-// hasn't measured yet. It is what the metrics server reads.
+// Usage is what the node and its Pods use; ok is false while the node can't
+// be asked (off, cut off, without its kubelet) or hasn't measured yet. It is what the metrics server reads.
 func (k *Kubelet) Usage() (u NodeUsage, ok bool) {
 	b := k.current()
-	if b == nil || b.dark.Load() {
+	if b == nil || b.dark.Load() || !k.Cable() || !k.Working() {
 		return NodeUsage{}, false
 	}
 	return b.usage()

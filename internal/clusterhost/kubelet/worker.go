@@ -171,7 +171,7 @@ func (w *worker) after(d time.Duration) { w.at(w.b.k.clock.Now().Add(d)) }
 // loop runs until the Pod is gone or ctx ends.
 func (w *worker) loop(ctx context.Context) {
 	defer close(w.gone)
-	for ctx.Err() == nil {
+	for w.b.k.work.wait(ctx) {
 		w.nextAt = time.Time{}
 		if done := w.sync(ctx); done {
 			return

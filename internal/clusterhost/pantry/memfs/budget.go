@@ -31,6 +31,12 @@ func (b *Budget) Used() (bytes int64, files int) {
 	return b.usedBytes, b.usedFiles
 }
 
+// Release gives back all that is taken, when what it bounds is gone for good.
+func (b *Budget) Release() {
+	bytes, files := b.Used()
+	b.take(-bytes, -files)
+}
+
 // take reports false, and takes nothing, when there isn't enough room.
 // Negative amounts give back.
 func (b *Budget) take(bytes int64, files int) bool {

@@ -1,0 +1,87 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+
+	"kubistro/internal/cluster"
+	"kubistro/internal/clusterhost/controlapi"
+	"kubistro/internal/lab"
+)
+
+var (
+	_ cluster.KitchenOperator = (*instance)(nil)
+	_ cluster.LoopOperator    = (*instance)(nil)
+	_ cluster.ClockSetter     = (*instance)(nil)
+)
+
+// operate does one call of the control API and makes a *lab.Error of its error.
+func (in *instance) operate(call func() error) error {
+	if in.ctx.Err() != nil {
+		return refusal(errEnded)
+	}
+	return refusal(call())
+}
+
+// refusal says for people why the host didn't do what it was asked for.
+func refusal(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, controlapi.ErrInvalid):
+		return lab.Fail(lab.CodeInvalid, "叢集不接受這項設定。", "The cluster doesn't accept this setting.").Because(err)
+	case errors.Is(err, controlapi.ErrNotFound):
+		return lab.Fail(lab.CodeNotFound, "叢集裡沒有這個名稱的東西。", "There is nothing of this name in the cluster.").Because(err)
+	case errors.Is(err, controlapi.ErrConflict):
+		return lab.Fail(lab.CodeConflict, "以叢集目前的狀態，無法這麼做。", "The cluster can't do this in its present state.").Because(err)
+	}
+	return lab.Fail(lab.CodeUnavailable, "叢集現在無法處理，請稍後再試。", "The cluster can't do this right now. Try again in a moment.").Because(err)
+}
+
+// Kitchens lists the kitchens that there are now.
+func (in *instance) Kitchens(ctx context.Context) (out []lab.KitchenState, err error) {
+	err = in.operate(func() (err error) { out, err = in.client.Kitchens(ctx); return err })
+	return out, err
+}
+
+// AddKitchen opens a kitchen and returns when its node is Ready.
+func (in *instance) AddKitchen(ctx context.Context, k lab.Kitchen) error {
+	return in.operate(func() error { return in.client.AddKitchen(ctx, k) })
+}
+
+// RemoveKitchen takes a kitchen away with its node.
+func (in *instance) RemoveKitchen(ctx context.Context, name string) error {
+	return in.operate(func() error { return in.client.RemoveKitchen(ctx, name) })
+}
+
+// SetPower powers a kitchen off or on.
+func (in *instance) SetPower(ctx context.Context, name string, on bool) error {
+	return in.operate(func() error { return in.client.Power(ctx, controlapi.PowerRequest{Node: name, On: on}) })
+}
+
+// SetCable pulls a kitchen's network cable or plugs it in.
+func (in *instance) SetCable(ctx context.Context, name string, plugged bool) error {
+	return in.operate(func() error { return in.client.Cable(ctx, controlapi.CableRequest{Node: name, In: plugged}) })
+}
+
+// Loops lists the control loops.
+func (in *instance) Loops(ctx context.Context) (out []lab.ControlLoop, err error) {
+	err = in.operate(func() (err error) { out, err = in.client.Loops(ctx); return err })
+	return out, err
+}
+
+// SetLoop sends a control loop home or calls it back.
+func (in *instance) SetLoop(ctx context.Context, name string, home bool) error {
+	return in.operate(func() error { return in.client.SetLoop(ctx, controlapi.LoopRequest{Name: name, Home: home}) })
+}
+
+// Clock tells how periods are compressed.
+func (in *instance) Clock(ctx context.Context) (out lab.Clock, err error) {
+	err = in.operate(func() (err error) { out, err = in.client.Clock(ctx); return err })
+	return out, err
+}
+
+// SetClock changes how periods are compressed.
+func (in *instance) SetClock(ctx context.Context, speed int) error {
+	return in.operate(func() error { return in.client.SetClock(ctx, controlapi.ClockRequest{Speed: speed}) })
+}

@@ -1,0 +1,38 @@
+package cluster
+
+import (
+	"context"
+
+	"kubistro/internal/lab"
+)
+
+// Optional abilities of an Instance, found by a type assertion where the driver has
+// the capability. Their errors are *lab.Error: CodeInvalid, CodeNotFound for a name
+// that isn't there, CodeConflict, CodeUnavailable while the cluster can't do it.
+
+// KitchenOperator changes the nodes of a running cluster (CapKitchens, CapKitchenPower).
+type KitchenOperator interface {
+	// Kitchens lists the kitchens that there are now.
+	Kitchens(ctx context.Context) ([]lab.KitchenState, error)
+	// AddKitchen opens a kitchen and returns when its node is Ready. It is kept over a sleep.
+	AddKitchen(ctx context.Context, k lab.Kitchen) error
+	// RemoveKitchen takes a kitchen away with its node; what runs there ends without warning.
+	RemoveKitchen(ctx context.Context, name string) error
+	// SetPower powers a kitchen off or on. Its containers die with the power.
+	SetPower(ctx context.Context, name string, on bool) error
+	// SetCable pulls a kitchen's network cable or plugs it in. Its containers run on.
+	SetCable(ctx context.Context, name string, in bool) error
+}
+
+// LoopOperator sends control loops home and calls them back (CapControlLoops).
+type LoopOperator interface {
+	Loops(ctx context.Context) ([]lab.ControlLoop, error)
+	SetLoop(ctx context.Context, name string, home bool) error
+}
+
+// ClockSetter compresses the cluster's periods (CapClock). A cluster starts with the
+// speed of its spec.
+type ClockSetter interface {
+	Clock(ctx context.Context) (lab.Clock, error)
+	SetClock(ctx context.Context, speed int) error
+}
