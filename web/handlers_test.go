@@ -111,6 +111,9 @@ func TestAnotherLearnersSessionIsNotFound(t *testing.T) {
 		{"POST", base + "/exercises/bare-pod/solve", `{"solution":0}`}, {"POST", base + "/exercises/bare-pod/reset", ""},
 		{"PUT", base + "/exercises/bare-pod/answers/why", `{"text":"x"}`}, {"GET", base + "/files", ""}, {"GET", base + "/files/a.yaml", ""},
 		{"PUT", base + "/files/a.yaml", "a"}, {"DELETE", base + "/files/a.yaml", ""}, {"GET", base + "/edits", ""}, {"POST", base + "/edits/e1", `{"saved":true}`},
+		{"GET", base + "/kitchens", ""}, {"POST", base + "/kitchens", `{"name":"annex"}`}, {"PUT", base + "/kitchens/kitchen-1", `{"power":false}`},
+		{"DELETE", base + "/kitchens/kitchen-1", ""}, {"GET", base + "/loops", ""}, {"PUT", base + "/loops", `{"name":"kube-scheduler","home":true}`},
+		{"GET", base + "/clock", ""}, {"PUT", base + "/clock", `{"speed":10}`},
 		{"GET", base + "/terminals", ""}, {"DELETE", base + "/terminals/main", ""}, {"GET", base + "/events", ""}, {"GET", base + "/terminal", ""},
 	} {
 		if got := stranger.do(r.method, r.path, r.body); got.StatusCode != 404 {

@@ -19,6 +19,8 @@ type Lab interface {
 	Edits
 	Files
 	Kubeconfigs
+	Kitchens
+	Loops
 	// Events subscribes to the frames after number after; a snapshot comes first
 	// when after is 0 or too old.
 	Events(ctx context.Context, learner lab.LearnerID, id string, after uint64) (Subscription, error)
@@ -86,6 +88,22 @@ type Kubeconfigs interface {
 	RevokeKubeconfigs(ctx context.Context, learner lab.LearnerID, id string) error
 	// KubernetesProxy serves /k8s/{id}/..., bearer tokens only.
 	KubernetesProxy() http.Handler
+}
+
+// Kitchens is what can be done to a cluster's nodes from outside.
+type Kitchens interface {
+	Kitchens(ctx context.Context, learner lab.LearnerID, id string) ([]lab.KitchenState, error)
+	AddKitchen(ctx context.Context, learner lab.LearnerID, id string, k lab.Kitchen) error
+	RemoveKitchen(ctx context.Context, learner lab.LearnerID, id, name string) error
+	SetKitchen(ctx context.Context, learner lab.LearnerID, id, name string, c lab.KitchenChange) error
+}
+
+// Loops is what can be done to a cluster's control loops and their clock.
+type Loops interface {
+	Loops(ctx context.Context, learner lab.LearnerID, id string) ([]lab.ControlLoop, error)
+	SetLoop(ctx context.Context, learner lab.LearnerID, id, name string, home bool) error
+	Clock(ctx context.Context, learner lab.LearnerID, id string) (lab.Clock, error)
+	SetClock(ctx context.Context, learner lab.LearnerID, id string, speed int) error
 }
 
 // Subscription is one client's view of an event stream; for one goroutine.

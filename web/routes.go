@@ -57,6 +57,15 @@ func (s *Server) table() []route {
 		{"DELETE", session + "/kubeconfig", call, s.revokeKubeconfigs},
 		{"GET", session + "/record", call, s.record},
 
+		{"GET", session + "/kitchens", call, s.listKitchens},
+		{"POST", session + "/kitchens", heavy, s.addKitchen},
+		{"PUT", session + "/kitchens/{kitchen}", heavy, s.setKitchen},
+		{"DELETE", session + "/kitchens/{kitchen}", heavy, s.removeKitchen},
+		{"GET", session + "/loops", call, s.listLoops},
+		{"PUT", session + "/loops", heavy, s.setLoop},
+		{"GET", session + "/clock", call, s.getClock},
+		{"PUT", session + "/clock", heavy, s.setClock},
+
 		{"GET", session + "/exercises", call, s.listExercises},
 		{"POST", session + "/exercises/{exercise}/start", heavy, s.startExercise},
 		{"POST", session + "/exercises/{exercise}/check", call, s.checkExercise},

@@ -125,6 +125,9 @@ func (l *live) cleanInPlace(ctx context.Context, r *running) error {
 	case <-ctx.Done():
 		return errors.New("the cluster doesn't answer")
 	}
+	if err := putBack(ctx, r.instance, r.cluster.Spec()); err != nil {
+		return err
+	}
 	return cleanup.Restore(ctx, r.config, l.baseline(r.cluster.ID()), l.log)
 }
 

@@ -23,6 +23,26 @@ type API interface {
 	Files
 	Live
 	Kubeconfigs
+	Kitchens
+	Loops
+}
+
+// Kitchens is what can be done to a cluster's nodes from outside. The methods wake the
+// cluster; what they change is told in the record. CodeUnsupported where the driver can't.
+type Kitchens interface {
+	Kitchens(ctx context.Context, learner lab.LearnerID, id string) ([]lab.KitchenState, error)
+	// AddKitchen returns when the new node is Ready.
+	AddKitchen(ctx context.Context, learner lab.LearnerID, id string, k lab.Kitchen) error
+	RemoveKitchen(ctx context.Context, learner lab.LearnerID, id, name string) error
+	SetKitchen(ctx context.Context, learner lab.LearnerID, id, name string, c lab.KitchenChange) error
+}
+
+// Loops is what can be done to a cluster's control loops and their clock, as Kitchens.
+type Loops interface {
+	Loops(ctx context.Context, learner lab.LearnerID, id string) ([]lab.ControlLoop, error)
+	SetLoop(ctx context.Context, learner lab.LearnerID, id, name string, home bool) error
+	Clock(ctx context.Context, learner lab.LearnerID, id string) (lab.Clock, error)
+	SetClock(ctx context.Context, learner lab.LearnerID, id string, speed int) error
 }
 
 // Sessions is the life of sessions.

@@ -50,6 +50,10 @@ type Session struct {
 	terminals map[string]*Terminal
 	edits     []web.EditRequest
 	finished  map[string]bool
+
+	kitchens      []lab.KitchenState
+	schedulerHome bool
+	speed         int
 }
 
 // Learner is whose session it is.

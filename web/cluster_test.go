@@ -1,0 +1,47 @@
+package web_test
+
+import (
+	"testing"
+
+	"kubistro/internal/lab"
+	"kubistro/web/webtest"
+)
+
+func TestKitchensLoopsAndClock(t *testing.T) {
+	c := newClient(t, webtest.NewServer(t, nil))
+	base := "/api/v1/sessions/" + c.open()
+	type kitchens struct{ Kitchens []lab.KitchenState }
+	type loops struct{ Loops []lab.ControlLoop }
+	got := want[kitchens](c, 200, "POST", base+"/kitchens", `{"name":"annex","cpu":"4","memory":"4Gi","taints":["event=wedding:NoSchedule"]}`)
+	if len(got.Kitchens) != 1 || got.Kitchens[0].Name != "annex" || got.Kitchens[0].CPU != "4" || len(got.Kitchens[0].Taints) != 1 || !got.Kitchens[0].Power {
+		t.Errorf("after adding: %+v", got)
+	}
+	got = want[kitchens](c, 200, "PUT", base+"/kitchens/annex", `{"cable":false}`)
+	if !got.Kitchens[0].Power || got.Kitchens[0].Cable {
+		t.Errorf("after pulling the cable: %+v", got)
+	}
+	if got = want[kitchens](c, 200, "PUT", base+"/kitchens/annex", `{"power":false,"cable":true}`); got.Kitchens[0].Power || !got.Kitchens[0].Cable {
+		t.Errorf("after a loss of power: %+v", got)
+	}
+	if got = want[kitchens](c, 200, "DELETE", base+"/kitchens/annex", ""); len(got.Kitchens) != 0 {
+		t.Errorf("after removing: %+v", got)
+	}
+	if got := want[loops](c, 200, "PUT", base+"/loops", `{"name":"kube-scheduler","home":true}`); len(got.Loops) != 1 || !got.Loops[0].Home {
+		t.Errorf("loops: %+v", got)
+	}
+	clock := want[lab.Clock](c, 200, "PUT", base+"/clock", `{"speed":10}`)
+	if clock.Speed != 10 || clock.Figures[0].RealMillis != 50_000 || clock.Figures[0].NowMillis != 5_000 {
+		t.Errorf("clock: %+v", clock)
+	}
+	for path, body := range map[string]string{"/kitchens/annex": `{"power":true}`, "/loops": `{"name":"cat-herder","home":true}`} {
+		if r := c.do("PUT", base+path, body); r.StatusCode != 404 {
+			t.Errorf("%s: %d %s", path, r.StatusCode, r.body)
+		}
+	}
+	if r := c.do("PUT", base+"/clock", `{"speed":0}`); r.StatusCode != 400 {
+		t.Errorf("a clock that stands still: %d %s", r.StatusCode, r.body)
+	}
+	if r := c.do("PUT", base+"/kitchens/annex", `{"petrol":true}`); r.StatusCode != 400 {
+		t.Errorf("an unknown field: %d %s", r.StatusCode, r.body)
+	}
+}
