@@ -70,7 +70,7 @@ func (s *Server) setLoop(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) getClock(w http.ResponseWriter, r *http.Request) error {
-	c, err := s.Lab.Clock(r.Context(), learnerOf(r), sessionID(r))
+	c, err := s.Lab.ClusterClock(r.Context(), learnerOf(r), sessionID(r))
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *Server) setClock(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(r, &in); err != nil {
 		return err
 	}
-	if err := s.Lab.SetClock(r.Context(), learnerOf(r), sessionID(r), in.Speed); err != nil {
+	if err := s.Lab.SetClusterClock(r.Context(), learnerOf(r), sessionID(r), in.Speed); err != nil {
 		return err
 	}
 	return s.getClock(w, r)

@@ -102,8 +102,8 @@ type Kitchens interface {
 type Loops interface {
 	Loops(ctx context.Context, learner lab.LearnerID, id string) ([]lab.ControlLoop, error)
 	SetLoop(ctx context.Context, learner lab.LearnerID, id, name string, home bool) error
-	Clock(ctx context.Context, learner lab.LearnerID, id string) (lab.Clock, error)
-	SetClock(ctx context.Context, learner lab.LearnerID, id string, speed int) error
+	ClusterClock(ctx context.Context, learner lab.LearnerID, id string) (lab.Clock, error)
+	SetClusterClock(ctx context.Context, learner lab.LearnerID, id string, speed int) error
 }
 
 // Subscription is one client's view of an event stream; for one goroutine.

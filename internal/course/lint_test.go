@@ -84,6 +84,14 @@ func TestFaultsAreNamedWithFileAndLine(t *testing.T) {
 	}
 }
 
+func TestClockOfACourse(t *testing.T) {
+	f := files()
+	f[house] = "speed: 61\n" + f[house]
+	if faults := Faults(Lint(fixture(f), pantry())); !strings.Contains(faults.Error(), house+":0: speed is from 1 to 60") {
+		t.Errorf("a clock that is too fast: %v", faults)
+	}
+}
+
 func TestMissingFilesAreNamed(t *testing.T) {
 	for _, name := range []string{level, quiz, lesson} {
 		f := files()

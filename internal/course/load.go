@@ -3,6 +3,7 @@ package course
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -93,9 +94,17 @@ func (b *builder) build() {
 		for key, v := range k.Labels {
 			labels[key] = v.Value
 		}
+		var taints []string
+		for _, t := range k.Taints {
+			taints = append(taints, t.Value)
+		}
 		b.course.Spec.Kitchens = append(b.course.Spec.Kitchens, lab.Kitchen{
-			Name: k.Name.Value, CPU: k.CPU.Value, Memory: k.Memory.Value, Labels: labels, Resources: b.extended(k.Resources),
+			Name: k.Name.Value, CPU: k.CPU.Value, Memory: k.Memory.Value, Labels: labels, Taints: taints, Resources: b.extended(k.Resources),
 		})
+	}
+	b.course.Spec.Speed = src.Speed
+	if src.Speed < 0 || src.Speed > lab.MaxSpeed {
+		b.faults = append(b.faults, Fault{File: path.Join(b.course.ID, "course.yaml"), Message: fmt.Sprintf("speed is from 1 to %d", lab.MaxSpeed)})
 	}
 	for _, p := range src.Cast {
 		b.course.Cast = append(b.course.Cast, Person{ID: p.ID.Value, Name: p.Name.Text, Role: p.Role.Text})

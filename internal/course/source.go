@@ -23,6 +23,7 @@ type courseFile struct {
 	Summary  prose         `yaml:"summary" rule:"required" doc:"one or two sentences for the course list"`
 	Kitchens []kitchenNode `yaml:"kitchens" doc:"worker nodes; left out: three of 2 CPU and 2 GiB"`
 	NoDoors  bool          `yaml:"withoutLoadBalancers" doc:"true: nobody gives Services of type LoadBalancer an address"`
+	Speed    int           `yaml:"speed" doc:"how many times faster the waiting periods of the cluster pass, from 1 to 60; left out: the real ones"`
 	Cast     []personNode  `yaml:"cast" doc:"who speaks in asides"`
 	Levels   []levelNode   `yaml:"levels" rule:"required" doc:"all levels in order; one without a folder of its number is announced as coming"`
 }
@@ -32,6 +33,7 @@ type kitchenNode struct {
 	CPU    word            `yaml:"cpu" rule:"required" doc:"allocatable, as a Kubernetes quantity"`
 	Memory word            `yaml:"memory" rule:"required"`
 	Labels map[string]word `yaml:"labels"`
+	Taints []word          `yaml:"taints" doc:"key=value:Effect"`
 
 	Resources map[string]word `yaml:"resources" doc:"extended resources in whole numbers: nvidia.com/gpu: 2"`
 }
@@ -49,7 +51,7 @@ type levelNode struct {
 
 type levelFile struct {
 	Minutes       int            `yaml:"minutes" rule:"required" doc:"how long reading and exercises take"`
-	Needs         []word         `yaml:"needs" enum:"events|audit|network|kitchen-power|control-loops|clock|real-containers" doc:"capabilities of the driver"`
+	Needs         []word         `yaml:"needs" enum:"events|audit|network|kitchen-power|kitchens|control-loops|clock|real-containers" doc:"capabilities of the driver"`
 	MissingImages []word         `yaml:"missingImages" doc:"images in manifests that must not exist, because the lesson wants a failed pull"`
 	Exercises     []exerciseNode `yaml:"exercises" rule:"required"`
 }

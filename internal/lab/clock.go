@@ -1,5 +1,8 @@
 package lab
 
+// MaxSpeed is the highest speed of a Clock.
+const MaxSpeed = 60
+
 // Clock tells how a cluster's periods are compressed for class.
 type Clock struct {
 	Speed   int      `json:"speed"` // 1: nothing is compressed

@@ -122,8 +122,8 @@ func (s *Service) SetLoop(ctx context.Context, learner lab.LearnerID, id, name s
 	return nil
 }
 
-// Clock is part of API.
-func (s *Service) Clock(ctx context.Context, learner lab.LearnerID, id string) (lab.Clock, error) {
+// ClusterClock is part of API.
+func (s *Service) ClusterClock(ctx context.Context, learner lab.LearnerID, id string) (lab.Clock, error) {
 	op, _, err := operator[cluster.ClockSetter](ctx, s, learner, id)
 	if err != nil {
 		return lab.Clock{}, err
@@ -131,8 +131,8 @@ func (s *Service) Clock(ctx context.Context, learner lab.LearnerID, id string) (
 	return op.Clock(ctx)
 }
 
-// SetClock is part of API.
-func (s *Service) SetClock(ctx context.Context, learner lab.LearnerID, id string, speed int) error {
+// SetClusterClock is part of API.
+func (s *Service) SetClusterClock(ctx context.Context, learner lab.LearnerID, id string, speed int) error {
 	op, l, err := operator[cluster.ClockSetter](ctx, s, learner, id)
 	if err != nil {
 		return err

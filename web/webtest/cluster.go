@@ -95,8 +95,8 @@ func (l *Lab) SetLoop(_ context.Context, learner lab.LearnerID, id, name string,
 	return nil
 }
 
-// Clock is part of web.Lab.
-func (l *Lab) Clock(_ context.Context, learner lab.LearnerID, id string) (lab.Clock, error) {
+// ClusterClock is part of web.Lab.
+func (l *Lab) ClusterClock(_ context.Context, learner lab.LearnerID, id string) (lab.Clock, error) {
 	s, err := l.find(learner, id)
 	if err != nil {
 		return lab.Clock{}, err
@@ -109,8 +109,8 @@ func (l *Lab) Clock(_ context.Context, learner lab.LearnerID, id string) (lab.Cl
 	}}}, nil
 }
 
-// SetClock is part of web.Lab.
-func (l *Lab) SetClock(_ context.Context, learner lab.LearnerID, id string, speed int) error {
+// SetClusterClock is part of web.Lab.
+func (l *Lab) SetClusterClock(_ context.Context, learner lab.LearnerID, id string, speed int) error {
 	s, err := l.find(learner, id)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func eventually(t *testing.T, check func() string) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	wrong := ""
-	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
+	for end := time.Now().Add(2 * patience); time.Now().Before(end); <-tick.C {
 		if wrong = check(); wrong == "" {
 			return
 		}

@@ -12,9 +12,6 @@ import (
 	"kubistro/internal/lab"
 )
 
-// MaxSpeed is the highest speed. Beyond it the floors would hold nearly everywhere.
-const MaxSpeed = 60
-
 // Period is one of the periods that are compressed.
 type Period int
 
@@ -85,10 +82,10 @@ func New(speed int) (*Clock, error) {
 	return c, c.Set(max(speed, 1))
 }
 
-// Set changes the speed, from 1 to MaxSpeed.
+// Set changes the speed, from 1 to lab.MaxSpeed.
 func (c *Clock) Set(speed int) error {
-	if speed < 1 || speed > MaxSpeed {
-		return fmt.Errorf("the clock's speed is from 1 to %d, not %d", MaxSpeed, speed)
+	if speed < 1 || speed > lab.MaxSpeed {
+		return fmt.Errorf("the clock's speed is from 1 to %d, not %d", lab.MaxSpeed, speed)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,6 +3,8 @@ package pace
 import (
 	"testing"
 	"time"
+
+	"kubistro/internal/lab"
 )
 
 func TestPeriods(t *testing.T) {
@@ -27,7 +29,7 @@ func TestPeriods(t *testing.T) {
 	if got := c.Of(NotReadyToleration); got != 30*time.Second {
 		t.Errorf("tolerations are %v at ten times the speed", got)
 	}
-	for speed := 1; speed <= MaxSpeed; speed++ {
+	for speed := 1; speed <= lab.MaxSpeed; speed++ {
 		for p := range periods {
 			if got := at(p, speed); got > Real(p) || got < table[p].floor || got%time.Second != 0 {
 				t.Errorf("%s is %v at speed %d", table[p].name, got, speed)
@@ -37,7 +39,7 @@ func TestPeriods(t *testing.T) {
 			t.Errorf("at speed %d a node is lost after %v, and renews its lease every %v", speed, grace, lease)
 		}
 	}
-	for _, bad := range []int{-1, 0, MaxSpeed + 1} {
+	for _, bad := range []int{-1, 0, lab.MaxSpeed + 1} {
 		if c.Set(bad) == nil || c.Speed() != 10 {
 			t.Errorf("speed %d was taken", bad)
 		}
