@@ -34,7 +34,6 @@ const (
 	PullBackoffFirst
 	PullBackoffMax
 	ConfigRefresh
-	EncryptionReload
 	ProgressDeadline
 	periods
 )
@@ -64,7 +63,6 @@ var table = [periods]struct {
 	PullBackoffFirst:          {"kubelet", "imagePullBackoff", 10 * time.Second, time.Second},
 	PullBackoffMax:            {"kubelet", "maxImagePullBackoff", 300 * time.Second, 5 * time.Second},
 	ConfigRefresh:             {"kubelet", "syncFrequency", time.Minute, 2 * time.Second},
-	EncryptionReload:          {"kube-apiserver", "encryption-provider-config-automatic-reload", time.Minute, time.Second},
 	ProgressDeadline:          {"Deployment", "spec.progressDeadlineSeconds", 600 * time.Second, 10 * time.Second},
 }
 
