@@ -426,7 +426,7 @@ func errText(err error) string {
 
 // spreads uses topology spread and affinity over the kitchens.
 func spreads(t *testing.T, h *host, ns string) {
-	h.deploy(t, ns, "even", "3", `topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: even}}, nodeTaintsPolicy: Honor}], `)
+	h.deploy(t, ns, "even", "3", `topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: even}}}], `)
 	nodes := map[string]bool{}
 	for _, p := range h.readyPods(t, ns, "app=even", 3) {
 		nodes[p.Spec.NodeName] = true
