@@ -47,7 +47,6 @@ type Server struct {
 	streams Streams
 	clock   clock.Clock
 	log     *slog.Logger
-	mux     *http.ServeMux
 	http    *http.Server
 	mux     *http.ServeMux
 	stop    context.CancelFunc
