@@ -187,7 +187,7 @@ func putKitchensBack(ctx context.Context, op cluster.KitchenOperator, spec lab.C
 	}
 	for _, k := range list {
 		want, wanted := missing[k.Name]
-		if !wanted || k.CPU != want.CPU || k.Memory != want.Memory || !maps.Equal(k.Labels, want.Labels) {
+		if !wanted || k.CPU != want.CPU || k.Memory != want.Memory || !maps.Equal(k.Labels, want.Labels) || !maps.Equal(k.Resources, want.Resources) {
 			if err := op.RemoveKitchen(ctx, k.Name); err != nil {
 				return err
 			}
