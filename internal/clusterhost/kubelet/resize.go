@@ -181,7 +181,7 @@ func (w *worker) actuate(ctx context.Context) {
 
 // resizeFailed tells why a resize that the node has granted can't be carried out yet.
 func (w *worker) resizeFailed(progress *corev1.PodCondition, err error) {
-	w.after(jitter(backoffInitial))
+	w.after(jitter(retryPeriod))
 	c := *progress
 	c.Reason, c.Message = corev1.PodReasonError, err.Error()
 	w.mu.Lock()
