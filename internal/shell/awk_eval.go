@@ -10,10 +10,8 @@ import (
 )
 
 func (m *awkMachine) step() error {
-	if m.steps++; m.steps%1024 == 0 {
-		if m.ctx.Err() != nil {
-			return m.ctx.Err()
-		}
+	if m.steps++; m.steps%(paceEvery*paceSteps) == 0 {
+		return charge(m.ctx, paceEvery)
 	}
 	return nil
 }

@@ -53,6 +53,10 @@ func TestLoopsArePaced(t *testing.T) {
 	for name, script := range map[string]string{
 		"commands": "while :; do :; done", "arithmetic": "while ((1)); do ((x++)); done", "C loop": "for ((;;)); do x=1; done",
 		"until": "until [[ a == b ]]; do x=1; done", "output": "yes", "background": "while :; do :; done & wait",
+		"awk": "awk 'BEGIN { while (1) x++ }'", "awk without a block": "awk 'BEGIN { for (;;) ; }'", "awk functions": "awk 'function f(n) { return n ? f(n-1) : 0 } BEGIN { while (f(100) == 0) y = y \"\" }'",
+		"jq": "jq -n 'last(range(1e15))'", "jq recursion": "jq -n 'def f: f; f'", "jq generator": "jq -n '[limit(1; repeat(1) | select(. == 2))]'",
+		"sort":    "i=0; while ((i<2000)); do echo $i$i$i; ((i++)); done > f; while :; do sort -rn f f f f; done > /dev/null",
+		"reading": "while ((i<2000)); do echo $i$i$i; ((i++)); done > f; while :; do sha256sum f f f f f f f f; done > /dev/null",
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := rate.NewLimiter(1000, 1000)

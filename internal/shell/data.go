@@ -207,7 +207,7 @@ func (p *jqPrinter) status(code int) int {
 }
 
 func (p *jqPrinter) run(ctx context.Context, code *gojq.Code, v any, values []any) int {
-	it := code.RunWithContext(ctx, v, values...)
+	it := code.RunWithContext(&chargedContext{Context: ctx}, v, values...)
 	for {
 		v, ok := it.Next()
 		if !ok {

@@ -23,6 +23,7 @@ func (sh *Shell) exec(ctx context.Context, args []string) error {
 	if j := jobOf(hc.Stdout); j != nil {
 		defer context.AfterFunc(j.ctx, cancel)()
 	}
+	cmdCtx = withCharge(cmdCtx, func(ctx context.Context, n int) error { return sh.pace(ctx, n, n) })
 	out := &cancelWriter{w: hc.Stdout, cancel: cancel}
 	env := Env{
 		Streams: Streams{Out: pacedWriter{out, func(n int) error { return sh.pace(cmdCtx, n, 1) }}, Err: &cancelWriter{w: hc.Stderr, cancel: func() {}}},

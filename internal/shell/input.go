@@ -58,7 +58,7 @@ func (e Env) inputs(ctx context.Context, args, names []string, f func(name strin
 		}
 		r, err := e.open(n)
 		if err == nil {
-			err = f(n, r)
+			err = f(n, &chargedReader{ReadCloser: r, ctx: ctx})
 			r.Close()
 		}
 		if err != nil && ctx.Err() == nil {

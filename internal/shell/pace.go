@@ -11,7 +11,69 @@ import (
 const (
 	paceEvery  = 64 // commands between two looks at the limiter
 	paceOutput = 64 // bytes of output that count as one command: "yes" must not fill logs faster than loops of echo
+
+	// Work inside a command that counts as one command.
+	paceInput    = 256 // bytes read
+	paceSteps    = 16  // statements of awk
+	paceCompares = 8   // lines compared by sort
+	paceOps      = 32  // instructions of jq
 )
+
+type chargeKey struct{}
+
+// charge counts work inside a command, in commands, and waits when there is too
+// much of it. It fails when ctx is done.
+func charge(ctx context.Context, n int) error {
+	if f, ok := ctx.Value(chargeKey{}).(func(context.Context, int) error); ok {
+		if err := f(ctx, n); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func withCharge(ctx context.Context, f func(context.Context, int) error) context.Context {
+	return context.WithValue(ctx, chargeKey{}, f)
+}
+
+// PaceContext bounds the work inside a command that no shell runs; see Limits.Rate and Limits.Work.
+func PaceContext(ctx context.Context, l Limits) context.Context {
+	owed := new(debt)
+	return withCharge(ctx, func(ctx context.Context, n int) error { return l.pace(ctx, owed, n, n) })
+}
+
+// chargedReader counts what a command reads.
+type chargedReader struct {
+	io.ReadCloser
+	ctx  context.Context
+	owed int
+}
+
+func (r *chargedReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if r.owed += n; r.owed >= paceEvery*paceInput {
+		if late := charge(r.ctx, r.owed/paceInput); late != nil {
+			return n, late
+		}
+		r.owed = 0
+	}
+	return n, err
+}
+
+// chargedContext counts the instructions of an interpreter that looks at its
+// context before each. Not for concurrent use.
+type chargedContext struct {
+	context.Context
+	ops int
+}
+
+func (c *chargedContext) Done() <-chan struct{} {
+	if c.ops++; c.ops == paceEvery*paceOps {
+		c.ops = 0
+		_ = charge(c.Context, paceEvery) // the interpreter sees that it is done
+	}
+	return c.Context.Done()
+}
 
 // pace counts n commands or blocks of output, with the work of so many commands,
 // and waits when there are too many. It fails when ctx is done.

@@ -24,7 +24,7 @@ func run(t testing.TB, fsys shell.FS, script, stdin string) (out string, code in
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	var buf bytes.Buffer
 	code = sh.Run(ctx, script, shell.Streams{In: strings.NewReader(stdin), Out: &buf, Err: &buf})

@@ -58,7 +58,11 @@ func sortCommand(ctx context.Context, env Env, args []string) int {
 		}
 		return 0
 	}
+	compares := 0
 	last := func(a, b []byte) int {
+		if compares++; compares%(paceEvery*paceCompares) == 0 {
+			_ = charge(ctx, paceEvery) // when it is done, the rest goes by without waiting
+		}
 		if c := compare(a, b); c != 0 || f["s"] || f["u"] {
 			return c
 		}

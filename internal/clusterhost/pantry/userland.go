@@ -51,8 +51,10 @@ func with(programs map[string]Program, more map[string]Program) map[string]Progr
 func (r *Registry) command(c shell.Command) Program {
 	return func(ctx context.Context, p *Process) int {
 		return interruptible(ctx, p, func(ctx context.Context) int {
+			limits := shell.Limits{Rate: r.rate, Work: p.shellWork}
+			ctx = shell.PaceContext(ctx, limits)
 			env := p.shellEnv(ctx)
-			env.Out = shell.PaceWriter(ctx, env.Out, shell.Limits{Rate: r.rate, Work: p.shellWork})
+			env.Out = shell.PaceWriter(ctx, env.Out, limits)
 			return c(ctx, env, p.Args)
 		})
 	}
