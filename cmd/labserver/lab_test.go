@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,14 +9,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/remotecommand"
-
 	"kubistro/internal/labclient"
-	"kubistro/internal/session"
 )
 
 // liveLab is a real server with one learner whose cluster is ready.
@@ -28,13 +19,14 @@ type liveLab struct {
 	id     string
 }
 
-func openLab(t *testing.T) *liveLab {
+// openLab starts a server with further arguments of serve, and a learner's lab there.
+func openLab(t *testing.T, args ...string) *liveLab {
 	t.Helper()
 	program := os.Getenv("KUBISTRO_LABSERVER")
 	if program == "" {
 		t.Fatal("KUBISTRO_LABSERVER names no labserver: run the tests with make test")
 	}
-	s, err := labclient.Start(t.Context(), program, "--warm", "0")
+	s, err := labclient.Start(t.Context(), program, append([]string{"--warm", "0"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,28 +85,30 @@ func (l *liveLab) finished(t *testing.T, op operation) {
 	}
 }
 
+// done reports whether an exercise is done.
+func (l *liveLab) done(t *testing.T, name string) bool {
+	t.Helper()
+	var list struct {
+		Exercises []struct {
+			Exercise string
+			Done     bool
+		}
+	}
+	if err := l.Call(t.Context(), "GET", "sessions/"+l.id+"/exercises", nil, &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list.Exercises {
+		if e.Exercise == name {
+			return e.Done
+		}
+	}
+	t.Fatalf("no exercise %s in %+v", name, list)
+	return false
+}
+
 func TestLiveLab(t *testing.T) {
 	l := openLab(t)
 	ctx := t.Context()
-	done := func(name string) bool {
-		var list struct {
-			Exercises []struct {
-				Exercise string
-				Done     bool
-			}
-		}
-		if err := l.Call(ctx, "GET", "sessions/"+l.id+"/exercises", nil, &list); err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range list.Exercises {
-			if e.Exercise == name {
-				return e.Done
-			}
-		}
-		t.Fatalf("no exercise %s in %+v", name, list)
-		return false
-	}
-
 	t.Run("show me, while a command runs and half a line is typed", func(t *testing.T) {
 		term, err := l.Terminal(ctx, l.id, "main")
 		if err != nil {
@@ -142,12 +136,14 @@ func TestLiveLab(t *testing.T) {
 			t.Errorf("the learner doesn't see it: %v", err)
 		}
 		l.finished(t, op)
-		if !done(exercise) {
+		if !l.done(t, exercise) {
 			t.Error("the exercise isn't done")
 		}
 	})
 
 	t.Run("outside kubectl: exec by both protocols", func(t *testing.T) { testOutsideExec(t, l) })
+	t.Run("outside kubectl: attach and logs -f", func(t *testing.T) { testOutsideAttachAndLogs(t, l) })
+	t.Run("outside kubectl: port-forward by both protocols", func(t *testing.T) { testOutsidePortForward(t, l) })
 
 	t.Run("cluster host killed", func(t *testing.T) {
 		pid := l.hostPID(t)
@@ -172,50 +168,4 @@ func TestLiveLab(t *testing.T) {
 			t.Errorf("after the restart: %v %s", err, out)
 		}
 	})
-}
-
-// testOutsideExec runs a command in a Pod through the downloaded kubeconfig as it is.
-func testOutsideExec(t *testing.T, l *liveLab) {
-	ctx := t.Context()
-	term, err := l.Terminal(ctx, l.id, "outside")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer term.Close()
-	if out, err := term.Run(ctx, "kubectl run box --image=busybox -- sleep 3600 && kubectl wait pod box --for=condition=Ready --timeout=60s"); err != nil || !strings.Contains(out, "condition met") {
-		t.Fatalf("Pod: %v %s", err, out)
-	}
-	server, token, err := l.Kubeconfig(ctx, l.id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := &rest.Config{
-		Host: strings.Replace(server, "http://", "https://", 1), BearerToken: token,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(l.server.Data, "serving.pem"), ServerName: session.ServerName},
-	}
-	k, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := k.CoreV1().RESTClient().Post().Resource("pods").Namespace("default").Name("box").SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Command: []string{"sh", "-c", "read x; echo got $x"}, Stdin: true, Stdout: true}, scheme.ParameterCodec).URL()
-	for name, open := range map[string]func(*rest.Config) (remotecommand.Executor, error){
-		"WebSocket": func(c *rest.Config) (remotecommand.Executor, error) {
-			return remotecommand.NewWebSocketExecutor(c, http.MethodGet, url.String())
-		},
-		"SPDY": func(c *rest.Config) (remotecommand.Executor, error) {
-			return remotecommand.NewSPDYExecutor(c, http.MethodPost, url)
-		},
-	} {
-		e, err := open(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// The client still sends when the command has ended: no output may be lost to that.
-		var out bytes.Buffer
-		err = e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: strings.NewReader("soup\n"), Stdout: &out})
-		if err != nil || out.String() != "got soup\n" {
-			t.Errorf("%s: %q %v", name, out.String(), err)
-		}
-	}
 }
