@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"expvar"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 )
 
@@ -96,9 +98,11 @@ func (m *etcdMember) ready(ctx context.Context) error {
 }
 
 // elect tells a member without a leader to stand for election at once, with the message
-// that hands leadership over. It does nothing while the member isn't so far. Once
-// there is a leader, what it has done is put into the database, where the member
-// looks for the version of its storage.
+// that hands leadership over. It does nothing while the member isn't so far, and not before raft
+// knows that all committed entries are applied: raft looks through the others for
+// changes of the membership, and panics over those that are compacted
+// already. Once there is a leader, what it has done is put into the
+// database, where the member looks for the version of its storage.
 func (m *etcdMember) elect(ctx context.Context) error {
 	s := m.embed.Server
 	if s.Leader() != 0 {
@@ -106,7 +110,20 @@ func (m *etcdMember) elect(ctx context.Context) error {
 		return nil
 	}
 	id := uint64(s.MemberID())
+	if st, ok := raftStatus(); ok && st.ID == id && st.Applied != st.GetCommit() {
+		return nil
+	}
 	return s.Process(ctx, &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: new(id), To: new(id)})
+}
+
+// raftStatus is that of the member of this process that was started last, which etcd publishes.
+func raftStatus() (raft.Status, bool) {
+	f, ok := expvar.Get("raft.status").(expvar.Func)
+	if !ok {
+		return raft.Status{}, false
+	}
+	st, ok := f.Value().(raft.Status)
+	return st, ok
 }
 
 // close stops the member; everything written is on the disk afterwards.

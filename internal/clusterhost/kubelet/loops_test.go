@@ -67,7 +67,7 @@ func schedulerHome(t *testing.T, h *host, ns string) {
 	h.gone(t, "kube-system", "kube-scheduler-office")
 	h.deploy(t, ns, "lunch", "2", "")
 	var pods []corev1.Pod
-	eventually(t, func() string {
+	settles(t, func() string {
 		if pods = h.labelled(t, ns, "app=lunch"); len(pods) != 2 {
 			return "the controllers make no Pods"
 		}
@@ -141,10 +141,10 @@ func dnsHome(t *testing.T, h *host, ns string) {
 		_, _, err := h.exec(t, ns, "asks", nil, false, "nslookup", "kubernetes.default.svc.cluster.local")
 		return err
 	}
-	eventually(t, func() string { return errText(ask()) })
+	settles(t, func() string { return errText(ask()) })
 	h.sendHome(t, "coredns", true)
 	h.readyPods(t, "kube-system", "k8s-app=kube-dns", 0)
-	eventually(t, func() string {
+	settles(t, func() string {
 		if ask() == nil {
 			return "names are still answered"
 		}
@@ -152,7 +152,7 @@ func dnsHome(t *testing.T, h *host, ns string) {
 	})
 	h.sendHome(t, "coredns", false)
 	h.readyPods(t, "kube-system", "k8s-app=kube-dns", 2)
-	eventually(t, func() string { return errText(ask()) })
+	settles(t, func() string { return errText(ask()) })
 }
 
 func proxyHome(t *testing.T, h *host, ns string) {
@@ -170,10 +170,10 @@ func proxyHome(t *testing.T, h *host, ns string) {
 		return errText(err)
 	}
 	old := service("old")
-	eventually(t, func() string { return visit(old) })
+	settles(t, func() string { return visit(old) })
 	h.sendHome(t, "kube-proxy", true)
 	h.readyPods(t, "kube-system", "k8s-app=kube-proxy", 0)
-	eventually(t, func() string {
+	settles(t, func() string {
 		if n := len(h.labelled(t, "kube-system", "k8s-app=kube-proxy")); n > 0 {
 			return "kube-proxy is still ending"
 		}
@@ -183,7 +183,7 @@ func proxyHome(t *testing.T, h *host, ns string) {
 		t.Errorf("the rules that were written don't work any more: %s", wrong)
 	}
 	young := service("young")
-	eventually(t, func() string {
+	settles(t, func() string {
 		l, err := h.client.DiscoveryV1().EndpointSlices(ns).List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=young"})
 		if err != nil || len(l.Items) == 0 || len(l.Items[0].Endpoints) != 3 {
 			return "no endpoints yet"
@@ -195,7 +195,7 @@ func proxyHome(t *testing.T, h *host, ns string) {
 	}
 	h.sendHome(t, "kube-proxy", false)
 	h.readyPods(t, "kube-system", "k8s-app=kube-proxy", 4)
-	eventually(t, func() string { return visit(young) })
+	settles(t, func() string { return visit(young) })
 }
 
 // everyController sends each controller home by itself and calls it back, then looks whether
@@ -219,7 +219,7 @@ func everyController(t *testing.T, h *host, ns string) {
 	h.deploy(t, ns, "supper", "1", "")
 	p := h.readyPods(t, ns, "app=supper", 1)[0]
 	h.create(t, "/apis/batch/v1/namespaces/"+ns+"/jobs", `{apiVersion: batch/v1, kind: Job, metadata: {name: wash}, spec: {template: {metadata: {labels: {app: wash}}, spec: {restartPolicy: Never, containers: [{name: c, image: busybox, command: ["true"]}]}}}}`)
-	eventually(t, func() string {
+	settles(t, func() string {
 		j, err := h.client.BatchV1().Jobs(ns).Get(t.Context(), "wash", metav1.GetOptions{})
 		if err != nil || j.Status.Succeeded != 1 {
 			return "the Job isn't done: " + errText(err)
@@ -238,7 +238,7 @@ func everyController(t *testing.T, h *host, ns string) {
 	if err := h.client.CoreV1().Namespaces().Delete(t.Context(), space.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() string {
+	settles(t, func() string {
 		if _, err := h.client.CoreV1().Namespaces().Get(t.Context(), space.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return "the namespace is still there"
 		}
@@ -248,7 +248,7 @@ func everyController(t *testing.T, h *host, ns string) {
 		t.Fatal(err)
 	}
 	h.node(t, "kitchen-2", nodeIs(corev1.ConditionUnknown, corev1.TaintNodeUnreachable))
-	eventually(t, func() string { // taint eviction
+	settles(t, func() string { // taint eviction
 		for _, p := range h.labelled(t, ns, "app=lunch") {
 			if p.Spec.NodeName == "kitchen-2" && p.DeletionTimestamp == nil {
 				return p.Name + " isn't evicted"

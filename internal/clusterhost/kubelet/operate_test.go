@@ -44,21 +44,12 @@ func startAgain(t *testing.T, dir string) *host {
 	return h
 }
 
-// eventually waits until check finds nothing wrong.
-func eventually(t *testing.T, check func() string) {
+// settles is eventually for a check that needs no context.
+func settles(t *testing.T, check func() string) {
 	t.Helper()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	wrong := ""
-	for end := time.Now().Add(2 * patience); time.Now().Before(end); <-tick.C {
-		if wrong = check(); wrong == "" {
-			return
-		}
-	}
-	t.Fatal(wrong)
+	eventually(t, func(context.Context) string { return check() })
 }
 
-// create creates an object of another API group than core.
 func (h *host) create(t *testing.T, path, manifest string) {
 	t.Helper()
 	raw, err := yaml.YAMLToJSONStrict([]byte(manifest))
@@ -89,7 +80,7 @@ func (h *host) labelled(t *testing.T, ns, selector string) []corev1.Pod {
 // readyPods waits until so many Pods are ready and returns them.
 func (h *host) readyPods(t *testing.T, ns, selector string, n int) (out []corev1.Pod) {
 	t.Helper()
-	eventually(t, func() string {
+	settles(t, func() string {
 		out = nil
 		for _, p := range h.labelled(t, ns, selector) {
 			if ready(&p) == "" && p.DeletionTimestamp == nil {
@@ -169,7 +160,7 @@ func lostPower(t *testing.T, h *host, ns string) {
 			t.Errorf("condition: %s %s", c.Reason, c.Message)
 		}
 	}
-	eventually(t, func() string {
+	settles(t, func() string {
 		l, err := h.client.DiscoveryV1().EndpointSlices(ns).List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=grill"})
 		if err != nil {
 			return err.Error()
@@ -229,7 +220,7 @@ func lostCable(t *testing.T, h *host, ns string) {
 	h.apply(t, ns, podYAML("leaver", `{nodeName: kitchen-1, terminationGracePeriodSeconds: 1, `+stay+`containers: [{name: c, image: busybox, command: [sleep, "3600"]}]}`))
 	before := h.pod(t, ns, "guest", running)
 	h.pod(t, ns, "leaver", running)
-	eventually(t, func() string {
+	settles(t, func() string {
 		if l := h.logs(t, ns, "guest", corev1.PodLogOptions{}); !strings.Contains(l, "far answers") || !strings.Contains(l, "near answers") {
 			return "the guest isn't served: " + l
 		}
@@ -267,7 +258,7 @@ func lostCable(t *testing.T, h *host, ns string) {
 	if h.saidBetween(t, ns, "guest", "far answers", cut.Add(3*time.Second), back) {
 		t.Error("something passed through a pulled cable")
 	}
-	eventually(t, func() string {
+	settles(t, func() string {
 		if !h.saidBetween(t, ns, "guest", "far answers", back, time.Now()) {
 			return "nothing passes through the cable that is in again"
 		}
@@ -358,7 +349,7 @@ func TestKitchens(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(h.dir, "nodes", "annex")); !os.IsNotExist(err) {
 		t.Errorf("checkpoints of a removed kitchen: %v", err)
 	}
-	eventually(t, func() string { // the garbage collector of Pods looks every 20 s, and again after 40
+	settles(t, func() string { // the garbage collector of Pods looks every 20 s, and again after 40
 		if _, err := h.client.CoreV1().Pods(ns).Get(t.Context(), "feast", metav1.GetOptions{}); err == nil {
 			return "the Pod of a removed kitchen is still there"
 		}
@@ -397,7 +388,7 @@ func drains(t *testing.T, h *host, ns string) {
 		return h.client.CoreV1().RESTClient().Post().Namespace(ns).Resource("pods").Name(p.Name).SubResource("eviction").SetHeader("Content-Type", "application/json").
 			Body([]byte(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"` + p.Name + `","namespace":"` + ns + `"}}`)).Do(t.Context()).Error()
 	}
-	eventually(t, func() string {
+	settles(t, func() string {
 		if err := evict(); err == nil || !strings.Contains(err.Error(), "The disruption budget soup needs 2 healthy pods and has 2 currently") {
 			return "an eviction against the budget: " + errText(err)
 		}
@@ -406,7 +397,7 @@ func drains(t *testing.T, h *host, ns string) {
 	if _, err := h.client.AppsV1().Deployments(ns).Patch(t.Context(), "soup", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() string { return errText(evict()) })
+	settles(t, func() string { return errText(evict()) })
 	h.gone(t, ns, p.Name)
 	for _, q := range h.readyPods(t, ns, "app=soup", 3) {
 		if q.Spec.NodeName == p.Spec.NodeName && !first[q.Name] {
