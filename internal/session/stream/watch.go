@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -110,10 +111,10 @@ func listWatch(dyn dynamic.Interface, meta metadata.Interface, r Resource) (cach
 	}, &unstructured.Unstructured{}
 }
 
-// follow passes the audit stream on and opens it again when it breaks. Numbers
-// start anew with the cluster's process, so time tells what is known already.
+// follow passes the audit stream on and opens it again when it breaks.
 func follow(ctx context.Context, src Source, feed *Feed, since time.Time, log *slog.Logger) {
 	defer feed.Audited(false)
+	entriesTaken := newTaken(since)
 	for ctx.Err() == nil {
 		entries, err := src.Audit(ctx, 0)
 		if err != nil {
@@ -127,10 +128,45 @@ func follow(ctx context.Context, src Source, feed *Feed, since time.Time, log *s
 		}
 		feed.Audited(true)
 		for e := range entries {
-			if e.Time.After(since) {
-				since = e.Time
+			if entriesTaken.adds(e) {
 				feed.Audit(e)
 			}
 		}
+		entriesTaken.broken()
+	}
+}
+
+// taken tells the audit entries that were passed on from new ones. Each stream begins
+// with all that the cluster's process has kept, and each process numbers anew: an
+// entry is known when it is old and its number was passed on. Entries come
+// as requests end, so within a stream their times aren't in order.
+type taken struct {
+	since  time.Time // the newest entry of earlier streams
+	passed uint64    // the last number of the last stream that brought something
+	newest time.Time
+	last   uint64
+}
+
+// newTaken begins with everything up to since known.
+func newTaken(since time.Time) *taken {
+	return &taken{since: since, newest: since, passed: math.MaxUint64}
+}
+
+// adds reports whether the entry is new.
+func (k *taken) adds(e lab.AuditEntry) bool {
+	if !e.Time.After(k.since) && e.N <= k.passed {
+		return false
+	}
+	k.last = e.N
+	if e.Time.After(k.newest) {
+		k.newest = e.Time
+	}
+	return true
+}
+
+// broken is told when a stream ends.
+func (k *taken) broken() {
+	if k.last > 0 {
+		k.since, k.passed, k.last = k.newest, k.last, 0
 	}
 }
