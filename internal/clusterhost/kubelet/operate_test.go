@@ -3,6 +3,7 @@ package kubelet_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -389,10 +392,11 @@ func drains(t *testing.T, h *host, ns string) {
 			Body([]byte(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"` + p.Name + `","namespace":"` + ns + `"}}`)).Do(t.Context()).Error()
 	}
 	settles(t, func() string {
-		if err := evict(); err == nil || !strings.Contains(err.Error(), "The disruption budget soup needs 2 healthy pods and has 2 currently") {
-			return "an eviction against the budget: " + errText(err)
+		err := evict()
+		if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok && apierrors.IsTooManyRequests(err) && strings.Contains(cause.Message, "The disruption budget soup needs 2 healthy pods and has 2 currently") {
+			return ""
 		}
-		return ""
+		return fmt.Sprintf("an eviction against the budget: %+v", err)
 	})
 	if _, err := h.client.AppsV1().Deployments(ns).Patch(t.Context(), "soup", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
