@@ -12,7 +12,7 @@ import (
 // DialProtocol is the Upgrade header's value for PathDial.
 const DialProtocol = "kubistro-dial"
 
-// NetworkStreet, in place of tcp, dials as a guest who isn't in the cluster: nodes, load
+// NetworkStreet dials, in place of tcp, as a guest who isn't in the cluster: nodes, load
 // balancers and the hosts of Ingresses only.
 const NetworkStreet = "street"
 
