@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -183,25 +182,25 @@ func testOutsideAttachAndLogs(t *testing.T, l *liveLab) {
 	}
 }
 
+func named[T any](overSPDY, overWebSocket T) map[string]T {
+	return map[string]T{"SPDY": overSPDY, "WebSocket": overWebSocket}
+}
+
 func testOutsidePortForward(t *testing.T, l *liveLab) {
 	cfg, k := l.outside(t)
 	runPod(t, k, "who", corev1.Container{Image: "traefik/whoami"})
 	url := podStream(k, "who", "portforward", nil).URL()
-	for name, open := range map[string]func() (httpstream.Dialer, error){
-		"SPDY": func() (httpstream.Dialer, error) {
-			rt, up, err := spdy.RoundTripperFor(cfg)
-			if err != nil {
-				return nil, err
-			}
-			return spdy.NewDialer(up, &http.Client{Transport: rt}, http.MethodPost, url), nil
-		},
-		"WebSocket": func() (httpstream.Dialer, error) { return portforward.NewSPDYOverWebsocketDialer(url, cfg) },
-	} {
+	rt, up, err := spdy.RoundTripperFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overWebSocket, err := portforward.NewSPDYOverWebsocketDialer(url, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overSPDY := spdy.NewDialer(up, &http.Client{Transport: rt}, http.MethodPost, url)
+	for name, dialer := range named(overSPDY, overWebSocket) {
 		t.Run(name, func(t *testing.T) {
-			dialer, err := open()
-			if err != nil {
-				t.Fatal(err)
-			}
 			stop, ready := make(chan struct{}), make(chan struct{})
 			var says bytes.Buffer
 			f, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{"0:80"}, stop, ready, io.Discard, &says)
