@@ -110,8 +110,9 @@ func statusOf(p *corev1.Pod, name string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
+// A node under pressure stays tainted for minutes, so this has a cluster of its own.
 func TestNodeOutOfMemory(t *testing.T) {
-	h := cluster(t)
+	h := startFast(t, 1)
 	ns := h.space(t)
 	// two Pods that stay within the node's memory, and one that eats it up
 	for name, spec := range map[string]string{
