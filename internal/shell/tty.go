@@ -71,8 +71,8 @@ func (t *tty) pump(in io.Reader) {
 			cancel := t.cancel
 			t.notify()
 			t.mu.Unlock()
-			if cancel != nil {
-				cancel()
+			if cancel != nil { // as in begin: what was typed last may still end by itself
+				time.AfterFunc(time.Second, cancel)
 			}
 			return
 		}
