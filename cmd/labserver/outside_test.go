@@ -182,6 +182,7 @@ func testOutsideAttachAndLogs(t *testing.T, l *liveLab) {
 	}
 }
 
+// named leaves the dialers' type to inference: its only name is a deprecated one.
 func named[T any](overSPDY, overWebSocket T) map[string]T {
 	return map[string]T{"SPDY": overSPDY, "WebSocket": overWebSocket}
 }

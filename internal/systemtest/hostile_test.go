@@ -299,7 +299,9 @@ func (c *class) fill(t *testing.T, maps string) (full bool) {
 // defragments it every few seconds.
 func (c *class) writable(t *testing.T, maps string) {
 	t.Helper()
-	for begin := time.Now(); ; time.Sleep(250 * time.Millisecond) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for begin := time.Now(); ; <-tick.C {
 		code, answer := c.ask(t, "POST", maps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"thin-"}}`)
 		if code == http.StatusCreated {
 			t.Logf("writable after %s", time.Since(begin).Round(time.Millisecond))

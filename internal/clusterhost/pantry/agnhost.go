@@ -202,11 +202,16 @@ func (a *agnhost) listenTLS(address, certFile, keyFile string, h http.Handler) (
 }
 
 func (a *agnhost) certificate(certFile, keyFile string) (tls.Certificate, error) {
-	cert, err := a.readFile(certFile)
+	return keyPair(a.readFile, certFile, keyFile)
+}
+
+// keyPair is tls.LoadX509KeyPair for the files of a container.
+func keyPair(read func(name string) ([]byte, error), certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := read(certFile)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	key, err := a.readFile(keyFile)
+	key, err := read(keyFile)
 	if err != nil {
 		return tls.Certificate{}, err
 	}

@@ -117,15 +117,7 @@ func (in *inspector) serve(ctx context.Context, listen string, pair tls.Certific
 // webhook configurations.
 func (in *inspector) certificate(ctx context.Context, cert, key, service string, hooks []string) (tls.Certificate, error) {
 	if service == "" {
-		c, err := in.file(cert)
-		if err != nil {
-			return tls.Certificate{}, err
-		}
-		k, err := in.file(key)
-		if err != nil {
-			return tls.Certificate{}, err
-		}
-		return tls.X509KeyPair(c, k)
+		return keyPair(in.file, cert, key)
 	}
 	pair, ca, err := selfSignedFor(service, in.p.Clock.Now())
 	if err != nil || len(hooks) == 0 {

@@ -114,7 +114,7 @@ func listWatch(dyn dynamic.Interface, meta metadata.Interface, r Resource) (cach
 // follow passes the audit stream on and opens it again when it breaks.
 func follow(ctx context.Context, src Source, feed *Feed, since time.Time, log *slog.Logger) {
 	defer feed.Audited(false)
-	entriesTaken := newTaken(since)
+	seen := newTaken(since)
 	for ctx.Err() == nil {
 		entries, err := src.Audit(ctx, 0)
 		if err != nil {
@@ -128,11 +128,11 @@ func follow(ctx context.Context, src Source, feed *Feed, since time.Time, log *s
 		}
 		feed.Audited(true)
 		for e := range entries {
-			if entriesTaken.adds(e) {
+			if seen.adds(e) {
 				feed.Audit(e)
 			}
 		}
-		entriesTaken.broken()
+		seen.broken()
 	}
 }
 
