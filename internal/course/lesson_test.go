@@ -138,3 +138,16 @@ func TestQuizAnswers(t *testing.T) {
 		t.Errorf("one-of is shown as %v", got)
 	}
 }
+
+func TestAnswerCommand(t *testing.T) {
+	for answer, want := range map[string]string{
+		"$(kubectl get svc grill -o jsonpath='{.spec.clusterIP}')": "kubectl get svc grill -o jsonpath='{.spec.clusterIP}'",
+		" $(echo 3) ": "echo 3",
+		"3":           "", "$3": "", "$(echo": "", "echo $(date)": "",
+	} {
+		got, ok := AnswerCommand(answer)
+		if got != want || ok != (want != "") {
+			t.Errorf("AnswerCommand(%q) = %q, %v; want %q", answer, got, ok, want)
+		}
+	}
+}

@@ -136,7 +136,7 @@ type solutionNode struct {
 	Title   prose           `yaml:"title" rule:"required"`
 	Files   map[string]word `yaml:"files" doc:"written to the home first: path in the home to path in the level's folder"`
 	Script  word            `yaml:"script" rule:"required" doc:"shell lines as typed in the terminal"`
-	Answers map[string]word `yaml:"answers" doc:"typed answers by check"`
+	Answers map[string]word `yaml:"answers" doc:"typed answers by check; $(command) is what it prints in the terminal"`
 }
 
 type wrongNode struct {

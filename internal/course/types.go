@@ -86,10 +86,21 @@ type Hint struct {
 
 // Solution is a way to do an exercise.
 type Solution struct {
-	Title   lab.Text
-	Files   map[string][]byte // written to the home before the script runs
-	Script  string            // shell lines as typed in the terminal
-	Answers map[string]string // typed answers by check id, given after the script
+	Title  lab.Text
+	Files  map[string][]byte // written to the home before the script runs
+	Script string            // shell lines as typed in the terminal
+	// Answers are typed answers by check id, given after the script; see AnswerCommand.
+	Answers map[string]string
+}
+
+// AnswerCommand is the command of an answer of the form $(command): what the learner
+// would read off the cluster and type, which no author can know.
+func AnswerCommand(answer string) (command string, ok bool) {
+	command, ok = strings.CutPrefix(strings.TrimSpace(answer), "$(")
+	if !ok || !strings.HasSuffix(command, ")") {
+		return "", false
+	}
+	return strings.TrimSuffix(command, ")"), true
 }
 
 // Wrong is an attempt that must not pass.

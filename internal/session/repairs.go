@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"kubistro/internal/course"
 	"kubistro/internal/lab"
 	"kubistro/internal/session/cleanup"
+	"kubistro/internal/terminal"
 )
 
 const (
@@ -146,6 +148,26 @@ func (s *Service) Solve(ctx context.Context, learner lab.LearnerID, id, exercise
 	})
 }
 
+// answers gives a solution's answers; those that are commands are what they print in the terminal.
+func (l *live) answers(ctx context.Context, of map[string]string) (map[string]string, error) {
+	out := make(map[string]string, len(of))
+	for check, answer := range of {
+		if command, ok := course.AnswerCommand(answer); ok {
+			r, err := l.settled(ctx)
+			if err != nil {
+				return nil, err
+			}
+			printed, _, err := terminal.Exec(ctx, l.tabs.config(r, "answer"), command)
+			if err != nil {
+				return nil, fmt.Errorf("session: answer to %s: %w", check, err)
+			}
+			answer = strings.TrimSpace(printed)
+		}
+		out[check] = answer
+	}
+	return out, nil
+}
+
 // solve shows a solution: it types it where the learner can watch.
 func (l *live) solve(ctx context.Context, e *course.Exercise, v course.Solution) error {
 	if err := l.progress.start(ctx, e); err != nil {
@@ -168,7 +190,11 @@ func (l *live) solve(ctx context.Context, e *course.Exercise, v course.Solution)
 	if err := typeScript(ctx, term, v.Script); err != nil {
 		return err
 	}
-	if err := l.progress.answer(ctx, e, v.Answers); err != nil {
+	answers, err := l.answers(ctx, v.Answers)
+	if err != nil {
+		return err
+	}
+	if err := l.progress.answer(ctx, e, answers); err != nil {
 		return err
 	}
 	wait, cancel := context.WithTimeout(ctx, max(e.Settle, 5*time.Second))

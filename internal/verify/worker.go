@@ -161,6 +161,13 @@ func (a *attempt) do(ctx context.Context, files map[string][]byte, script string
 		}
 	}
 	for check, answer := range answers {
+		if command, ok := course.AnswerCommand(answer); ok {
+			printed, code, err := a.Lab.Exec(ctx, a.learner, a.id, command)
+			if err != nil || code != 0 {
+				return output + printed, fmt.Sprintf("answer to %s: %s ended with code %d (%v)", check, command, code, err)
+			}
+			answer = strings.TrimSpace(printed)
+		}
 		if _, err := a.Lab.Answer(ctx, a.learner, a.id, a.e.ID, check, answer); err != nil {
 			return output, "answer to " + check + ": " + text(err)
 		}
