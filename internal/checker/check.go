@@ -62,6 +62,11 @@ func (c *Check) Watches() []string {
 			out = append(out, "EndpointSlice", "Pod", "Service")
 		}
 	}
+	for name := range c.spec.Guests {
+		if c.Uses(name) {
+			out = append(out, "EndpointSlice", "Pod", "Service")
+		}
+	}
 	for name, path := range c.spec.Files {
 		if c.Uses(name) {
 			out = append(out, "file:"+path)

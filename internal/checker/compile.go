@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/cel-go/cel"
@@ -20,8 +22,11 @@ const (
 	answerVariable = "answer"
 )
 
-// maxTimes bounds how often one request is sent.
-const maxTimes = 100
+const (
+	maxTimes    = 100 // how often one request is sent
+	maxTogether = 10  // how many of them at once
+	maxRate     = 20  // visits of steady guests a second
+)
 
 var variableName = regexp.MustCompile(`^[a-z][A-Za-z0-9_]*$`)
 
@@ -112,6 +117,12 @@ func (c *compiler) declare() error {
 			return firstFault(err)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.spec.Guests)) {
+		g := c.spec.Guests[name]
+		if err := errors.Join(g.fault(name), add(name, cel.ListType(cel.DynType))); err != nil {
+			return firstFault(err)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.spec.Files)) {
 		if err := add(name, cel.DynType); err != nil {
 			return err
@@ -136,6 +147,8 @@ func (o Object) fault(name string) error {
 		message = "has no kind"
 	case o.Name != "" && o.Labels != "":
 		message = "has both a name and labels"
+	case o.Name != "" && o.Namespace == AllNamespaces:
+		message = "has a name, so it needs one namespace"
 	default:
 		if _, err := labels.Parse(o.Labels); err != nil {
 			message = fmt.Sprintf("has labels that can't be read: %v", err)
@@ -151,10 +164,41 @@ func (r RequestSpec) fault(name string) error {
 	if r.Times < 0 || r.Times > maxTimes {
 		return &Fault{Line: 1, Column: 1, Message: fmt.Sprintf("request %q: times must be 1 to %d", name, maxTimes)}
 	}
-	if r.URL == "" {
-		return &Fault{Line: 1, Column: 1, Message: fmt.Sprintf("request %q has no url", name)}
+	if r.Together < 0 || r.Together > maxTogether {
+		return &Fault{Line: 1, Column: 1, Message: fmt.Sprintf("request %q: together must be 1 to %d", name, maxTogether)}
 	}
-	return nil
+	return r.Request.fault(name)
+}
+
+func (g GuestSpec) fault(name string) error {
+	if g.Rate < 1 || g.Rate > maxRate {
+		return &Fault{Line: 1, Column: 1, Message: fmt.Sprintf("guests %q: rate must be 1 to %d a second", name, maxRate)}
+	}
+	if g.Keep <= 0 || g.Keep > MaxKeep {
+		return &Fault{Line: 1, Column: 1, Message: fmt.Sprintf("guests %q: keep must be a time up to %s", name, MaxKeep)}
+	}
+	return g.Request.fault(name)
+}
+
+func (r Request) fault(name string) error {
+	message := ""
+	if u, err := url.Parse(r.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		message = fmt.Sprintf("%q has no url of the form http://host/path", name)
+	}
+	kind, rest, _ := strings.Cut(r.From, "/")
+	switch {
+	case r.From == "" || r.From == FromStreet || kind == "pod" && rest != "":
+	case kind == "pods" && rest != "":
+		if _, err := labels.Parse(rest); err != nil {
+			message = fmt.Sprintf("%q comes from Pods with labels that can't be read: %v", name, err)
+		}
+	default:
+		message = fmt.Sprintf("%q: from is street, pod/NAME or pods/LABELS", name)
+	}
+	if message == "" {
+		return nil
+	}
+	return &Fault{Line: 1, Column: 1, Message: "request " + message}
 }
 
 func firstFault(err error) error {
@@ -249,7 +293,8 @@ func (c *compiler) reach(names []string) []string {
 func (c *compiler) known(name string) bool {
 	_, object := c.spec.Objects[name]
 	_, request := c.spec.Requests[name]
+	_, guests := c.spec.Guests[name]
 	_, file := c.spec.Files[name]
-	return object || request || file || name == recordVariable || name == answerVariable ||
+	return object || request || guests || file || name == recordVariable || name == answerVariable ||
 		slices.ContainsFunc(c.lets, func(l let) bool { return l.name == name })
 }

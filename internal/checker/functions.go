@@ -47,6 +47,16 @@ func functions() []cel.EnvOption {
 		}),
 		// controller(o): kind and name of the controlling owner, as "ReplicaSet/grill-7c9", or "".
 		unary("controller", obj, str, withObject(func(o map[string]any) ref.Val { return types.String(controllerOf(o)) })),
+		// ok(r): an answer below 400 came.
+		unary("ok", obj, cel.BoolType, withObject(func(o map[string]any) ref.Val { return types.Bool(answered(o)) })),
+		// errorRate(list): the share, 0 to 1, of requests with no answer or one of 500 and above; nothing without any.
+		unary("errorRate", obj, cel.DoubleType, withList(errorRate)),
+		// spread(list): how many requests each Pod answered, by its name.
+		unary("spread", obj, cel.MapType(str, cel.IntType), withList(spread)),
+		// percentile(list, p): the milliseconds within which p per cent of the answers came; nothing without any.
+		binary("percentile", obj, obj, cel.IntType, func(list, p ref.Val) ref.Val {
+			return withList(func(l []map[string]any) ref.Val { return percentile(l, p) })(list)
+		}),
 		// matchesLabels(o, selector): the labels of o contain all of the map.
 		binary("matchesLabels", obj, obj, cel.BoolType, func(a, b ref.Val) ref.Val {
 			return withObject(func(o map[string]any) ref.Val {

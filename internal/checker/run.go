@@ -131,6 +131,9 @@ func (r *run) read(ctx context.Context, name string) (any, error) {
 	if q, ok := spec.Requests[name]; ok {
 		return r.send(ctx, q)
 	}
+	if _, ok := spec.Guests[name]; ok {
+		return r.visits(ctx, name)
+	}
 	if path, ok := spec.Files[name]; ok {
 		return r.readFile(ctx, path)
 	}
@@ -156,7 +159,11 @@ func (o Object) namespace() string {
 
 func (r *run) readObject(ctx context.Context, o Object) (any, error) {
 	if o.Name == "" {
-		list, err := r.world.List(ctx, o.Kind, o.namespace(), o.Labels)
+		namespace := o.namespace()
+		if namespace == AllNamespaces {
+			namespace = ""
+		}
+		list, err := r.world.List(ctx, o.Kind, namespace, o.Labels)
 		if err != nil {
 			return nil, &worldError{err}
 		}
@@ -173,24 +180,6 @@ func (r *run) readObject(ctx context.Context, o Object) (any, error) {
 		return nil, nil
 	}
 	return m, nil
-}
-
-func (r *run) send(ctx context.Context, q RequestSpec) (any, error) {
-	out := []any{}
-	for range max(q.Times, 1) {
-		resp, err := r.world.Request(ctx, q.Request)
-		if err != nil {
-			return nil, &worldError{err}
-		}
-		headers := map[string]any{}
-		for k, v := range resp.Headers {
-			headers[k] = v
-		}
-		out = append(out, map[string]any{
-			"code": int64(resp.Code), "body": resp.Body, "headers": headers, "failure": resp.Failure,
-		})
-	}
-	return out, nil
 }
 
 func (r *run) readFile(ctx context.Context, path string) (any, error) {
@@ -323,6 +312,9 @@ func (r *run) label(variable string) string {
 	}
 	if q, ok := spec.Requests[variable]; ok {
 		return q.URL
+	}
+	if g, ok := spec.Guests[variable]; ok {
+		return g.URL
 	}
 	if path, ok := spec.Files[variable]; ok {
 		return path

@@ -19,13 +19,17 @@ type Cluster interface {
 	// kind.group for what isn't built in. It returns (nil, nil) only when the API
 	// said NotFound for the object (or for its kind); any other failure is an error.
 	Get(ctx context.Context, kind, namespace, name string) (map[string]any, error)
-	// List reads the objects that a label selector picks (all when empty).
+	// List reads the objects that a label selector picks (all when empty); namespace "" is
+	// all of them.
 	List(ctx context.Context, kind, namespace, labelSelector string) ([]map[string]any, error)
 	// Request sends one HTTP request through the cluster's network. A
 	// connection that was refused, timed out or found no such name is a Response
 	// with Failure set, because a guest would have seen that too; an error means that
 	// the lab itself could not try.
 	Request(ctx context.Context, r Request) (Response, error)
+	// Visits returns what steady guests (Spec.Guests, by name) have met since they
+	// began to come, oldest first, as far as the window reaches.
+	Visits(ctx context.Context, guests string) ([]Visit, error)
 	// Record returns the events since the exercise was started, oldest first.
 	Record(ctx context.Context) ([]lab.Event, error)
 }
@@ -52,6 +56,12 @@ type Request struct {
 	Headers map[string]string // Host is honoured
 	Body    string
 	Timeout time.Duration // default 2 s
+	// From is where the request comes from: "" is the learner's terminal, "street" a guest
+	// outside of the cluster, "pod/NAME" that Pod, "pods/SELECTOR" the first ready Pod that
+	// the labels pick. Without such a Pod nobody could try: an error that says so.
+	From string
+	// Namespace is that of the Pod in From; default "default".
+	Namespace string
 }
 
 // Response is what came back.
@@ -60,15 +70,29 @@ type Response struct {
 	Body    string            // at most the first 64 KiB
 	Headers map[string]string // first value of each, canonical names
 	// Failure is set instead of the rest when no answer came: "refused",
-	// "timeout", "no such host", "reset" or "failed".
+	// "timeout", "no such host", "no route", "reset" or "failed".
 	Failure string
+	By      string // who answered, where the answer says so: the name of a Pod
+	Took    time.Duration
 }
+
+// Visit is one request of steady guests.
+type Visit struct {
+	Response
+	At time.Time // when it was sent
+}
+
+// FromStreet is the From of a request by a guest outside of the cluster.
+const FromStreet = "street"
+
+// AllNamespaces as the namespace of an Object with labels means every one.
+const AllNamespaces = "*"
 
 // Object declares a variable of a check that stands for live objects: one
 // object by Name, or the list of those that Labels pick.
 type Object struct {
 	Kind      string
-	Namespace string // default "default"
+	Namespace string // default "default"; of a list also AllNamespaces
 	Name      string
 	Labels    string // label selector; used when Name is empty (may then be empty: all of the kind)
 }
@@ -76,8 +100,20 @@ type Object struct {
 // RequestSpec declares a variable that stands for the list of responses to a request.
 type RequestSpec struct {
 	Request
-	Times int // default 1, at most 100
+	Times    int // default 1, at most 100
+	Together int // how many are under way at once; default 1, at most 10
 }
+
+// GuestSpec declares steady guests: the same request again and again for as long as the
+// exercise is being worked on. Its variable is the list of their visits.
+type GuestSpec struct {
+	Request
+	Rate int           // visits a second, 1 to 20
+	Keep time.Duration // how far back the list reaches, at most MaxKeep
+}
+
+// MaxKeep is the longest window of steady guests.
+const MaxKeep = 5 * time.Minute
 
 // Let is a named intermediate value, computed once and usable below it.
 type Let struct {
@@ -116,7 +152,7 @@ type Choice struct {
 // Spec is the source of a check.
 //
 // Variables in expressions: the names of Objects, Requests (lists of maps with
-// code, body, headers, failure), Files (maps with exists, text, docs) and Lets;
+// code, body, headers, failure, by, ms), Guests (the same with at, oldest first), Files (maps with exists, text, docs) and Lets;
 // `record` (list of event frames as in the JSON API) and `answer` (string).
 // An object that doesn't exist is null.
 type Spec struct {
@@ -124,6 +160,7 @@ type Spec struct {
 	Title    lab.Text
 	Objects  map[string]Object
 	Requests map[string]RequestSpec
+	Guests   map[string]GuestSpec
 	Files    map[string]string // variable -> path in the learner's home
 	Lets     []Let
 	Expect   []Expectation

@@ -21,6 +21,7 @@ type world struct {
 	respond  func(Request) (Response, error)
 	fail     error // of every look at the cluster
 	requests int
+	visits   []Visit
 }
 
 // worldOf parses objects; their numbers are int64 as those of the dynamic client.
@@ -62,16 +63,13 @@ func (w *world) List(ctx context.Context, kind, namespace, selector string) ([]m
 	if w.fail != nil {
 		return nil, w.fail
 	}
-	if namespace == "" {
-		namespace = "default"
-	}
 	sel, err := labels.Parse(selector)
 	if err != nil {
 		return nil, err
 	}
 	var out []map[string]any
 	for _, o := range w.objects {
-		if text(o, "kind") == kind && namespaceOf(o) == namespace && sel.Matches(labels.Set(labelMap(o, "metadata", "labels"))) {
+		if text(o, "kind") == kind && (namespace == "" || namespaceOf(o) == namespace) && sel.Matches(labels.Set(labelMap(o, "metadata", "labels"))) {
 			out = append(out, o)
 		}
 	}
@@ -84,6 +82,10 @@ func (w *world) Request(ctx context.Context, r Request) (Response, error) {
 		return Response{}, w.fail
 	}
 	return w.respond(r)
+}
+
+func (w *world) Visits(ctx context.Context, guests string) ([]Visit, error) {
+	return w.visits, w.fail
 }
 
 func (w *world) Record(ctx context.Context) ([]lab.Event, error) { return w.events, w.fail }

@@ -43,7 +43,8 @@ type Instance interface {
 	DialAPI(ctx context.Context) (net.Conn, error)
 	// Dial opens a connection inside the cluster's network as the terminal of the
 	// learner does: Pod, Service and node addresses and cluster DNS names
-	// (a name without a namespace is looked up in "default").
+	// (a name without a namespace is looked up in "default"). With network "street" it
+	// dials as a guest outside of the cluster, with "from:IP" as the Pod of that address.
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
 	// Audit streams the writes that the API server accepted, from the one after
 	// number after on (0: all that is kept); the channel is closed when the

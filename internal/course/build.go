@@ -66,6 +66,7 @@ func (b *levelBuilder) exercise(letter string, n exerciseNode) *Exercise {
 	}
 	e.Files = b.homeFiles(n.Files)
 	base := b.spec(n)
+	e.Guests = base.Guests
 	e.Ready = b.condition(base, n.ID.Value+"/ready", n.Ready)
 	for _, c := range n.Checks {
 		if check := b.check(base, c); check != nil {
@@ -161,17 +162,21 @@ func (b *levelBuilder) markdown(p prose) {
 
 // spec is the part of a check's source that all checks of an exercise share.
 func (b *levelBuilder) spec(n exerciseNode) checker.Spec {
-	s := checker.Spec{Objects: map[string]checker.Object{}, Requests: map[string]checker.RequestSpec{}, Files: map[string]string{}}
+	s := checker.Spec{Objects: map[string]checker.Object{}, Requests: map[string]checker.RequestSpec{},
+		Guests: map[string]checker.GuestSpec{}, Files: map[string]string{}}
 	for name, o := range n.Objects {
 		s.Objects[name] = checker.Object{Kind: o.Kind.Value, Namespace: o.Namespace.Value, Name: o.Name.Value, Labels: o.Labels.Value}
 	}
 	for name, r := range n.Requests {
-		headers := map[string]string{}
-		for k, v := range r.Headers {
-			headers[k] = v.Value
-		}
-		s.Requests[name] = checker.RequestSpec{Times: r.Times, Request: checker.Request{
-			URL: r.URL.Value, Method: r.Method.Value, Headers: headers, Body: r.Body.Value, Timeout: b.duration(r.Timeout, 2*time.Second),
+		s.Requests[name] = checker.RequestSpec{Times: r.Times, Together: r.Together, Request: checker.Request{
+			URL: r.URL.Value, From: r.From.Value, Namespace: r.Namespace.Value, Method: r.Method.Value,
+			Headers: values(r.Headers), Body: r.Body.Value, Timeout: b.duration(r.Timeout, 2*time.Second),
+		}}
+	}
+	for name, g := range n.Guests {
+		s.Guests[name] = checker.GuestSpec{Rate: g.Rate, Keep: b.duration(g.Keep, time.Minute), Request: checker.Request{
+			URL: g.URL.Value, From: g.From.Value, Namespace: g.Namespace.Value, Method: g.Method.Value,
+			Headers: values(g.Headers), Body: g.Body.Value, Timeout: b.duration(g.Timeout, 2*time.Second),
 		}}
 	}
 	for name, f := range n.Reads {
@@ -184,6 +189,14 @@ func (b *levelBuilder) spec(n exerciseNode) checker.Spec {
 		s.Lets = append(s.Lets, checker.Let{Name: l.Name.Value, Expr: l.Is.Value, Line: l.Is.Line})
 	}
 	return s
+}
+
+func values(in map[string]word) map[string]string {
+	out := map[string]string{}
+	for k, v := range in {
+		out[k] = v.Value
+	}
+	return out
 }
 
 // condition compiles a CEL condition of the exercise; nil for an empty one.

@@ -65,6 +65,7 @@ type exerciseNode struct {
 	Files     map[string]word        `yaml:"files" doc:"files of the learner's home: path in the home to path in the level's folder; shared/... is the folder that all courses share"`
 	Objects   map[string]objectNode  `yaml:"objects" doc:"variables for live objects"`
 	Requests  map[string]requestNode `yaml:"requests" doc:"variables for responses"`
+	Guests    map[string]guestsNode  `yaml:"guests" doc:"variables for what steady guests meet while the exercise is being worked on"`
 	Reads     map[string]word        `yaml:"reads" doc:"variables for files of the learner's home"`
 	Let       []letNode              `yaml:"let" doc:"named intermediate values"`
 	Checks    []checkNode            `yaml:"checks" rule:"required"`
@@ -77,20 +78,36 @@ type exerciseNode struct {
 
 type objectNode struct {
 	Kind      word `yaml:"kind" rule:"required"`
-	Namespace word `yaml:"namespace"`
+	Namespace word `yaml:"namespace" doc:"left out: default; * with labels: all"`
 	Name      word `yaml:"name" doc:"one object"`
 	Labels    word `yaml:"labels" doc:"label selector: the list of objects that it picks"`
 	Line      int  `yaml:"-"`
 }
 
 type requestNode struct {
-	URL     word            `yaml:"url" rule:"required"`
-	Method  word            `yaml:"method"`
-	Headers map[string]word `yaml:"headers"`
-	Body    word            `yaml:"body"`
-	Times   int             `yaml:"times"`
-	Timeout word            `yaml:"timeout"`
-	Line    int             `yaml:"-"`
+	URL       word            `yaml:"url" rule:"required"`
+	From      word            `yaml:"from" doc:"street, pod/NAME or pods/LABELS; left out: the learner's terminal"`
+	Namespace word            `yaml:"namespace" doc:"of the Pod in from"`
+	Method    word            `yaml:"method"`
+	Headers   map[string]word `yaml:"headers"`
+	Body      word            `yaml:"body"`
+	Times     int             `yaml:"times" doc:"how many are sent, 1 to 100"`
+	Together  int             `yaml:"together" doc:"how many of them at once, 1 to 10"`
+	Timeout   word            `yaml:"timeout"`
+	Line      int             `yaml:"-"`
+}
+
+type guestsNode struct {
+	URL       word            `yaml:"url" rule:"required"`
+	From      word            `yaml:"from" doc:"street, pod/NAME or pods/LABELS; left out: the learner's terminal"`
+	Namespace word            `yaml:"namespace" doc:"of the Pod in from"`
+	Method    word            `yaml:"method"`
+	Headers   map[string]word `yaml:"headers"`
+	Body      word            `yaml:"body"`
+	Rate      int             `yaml:"rate" rule:"required" doc:"visits a second, 1 to 20"`
+	Keep      word            `yaml:"keep" doc:"how far back the list reaches, up to 5m; left out: 1m"`
+	Timeout   word            `yaml:"timeout"`
+	Line      int             `yaml:"-"`
 }
 
 type letNode struct {

@@ -68,6 +68,8 @@ type Exercise struct {
 	// Files are placed in the learner's home when the exercise starts or is reset, by path.
 	Files  map[string][]byte
 	Checks []*checker.Check
+	// Guests come steadily while the exercise is being worked on, by the name of their variable.
+	Guests map[string]checker.GuestSpec
 	Hints  []Hint
 	// Settle is how long verification waits at most for the checks' results after a script.
 	Settle    time.Duration

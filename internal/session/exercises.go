@@ -81,6 +81,7 @@ func (p *progress) begin(ctx context.Context, r *running, e *course.Exercise, ve
 		return err
 	}
 	l.feed.Lab(lab.Event{Verb: verb, Object: lab.ObjectRef{Kind: "Exercise", Name: e.ID}, Reason: "done"})
+	p.dismissGuests(e.ID) // of a former start
 	s := p.standing(e.ID)
 	s.mu.Lock()
 	s.results, s.told = nil, ""
@@ -113,6 +114,7 @@ func (p *progress) waitReady(ctx context.Context, r *running, e *course.Exercise
 // forgetStarts notes that no exercise has its start state any more, save one. Done stays done.
 func (p *progress) forgetStarts(ctx context.Context, except string) error {
 	var all error
+	p.dismissGuests("")
 	for _, e := range p.exercises("") {
 		if e.ID == except || !p.row(e.ID).StartedIn(p.l.id) {
 			continue

@@ -286,6 +286,7 @@ func stateText(st lab.Status) *lab.Text {
 func (l *live) close() {
 	l.closing.Do(func() {
 		l.cancel()
+		l.progress.dismissGuests("")
 		l.works.wait()
 		l.edits.close()
 		l.tabs.close()

@@ -33,6 +33,7 @@ type progress struct {
 	states map[string]*standing
 	dirty  map[string]bool
 	wake   chan struct{}
+	guests map[string]*guests // by exercise
 
 	starting sync.Mutex // one start state is set up at a time
 }
@@ -49,7 +50,7 @@ func newProgress(ctx context.Context, l *live) (*progress, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: progress: %w", err)
 	}
-	return &progress{l: l, rows: rows, states: map[string]*standing{}, dirty: map[string]bool{}, wake: make(chan struct{}, 1)}, nil
+	return &progress{l: l, rows: rows, states: map[string]*standing{}, guests: map[string]*guests{}, dirty: map[string]bool{}, wake: make(chan struct{}, 1)}, nil
 }
 
 // changed notes that something of this kind changed. It never blocks.
@@ -186,7 +187,7 @@ func (p *progress) look(ctx context.Context, e *course.Exercise, live bool) (lab
 	if !row.StartedIn(p.l.id) {
 		return p.state(e, row, nil), nil
 	}
-	w := &world{l: p.l, r: p.l.ready(), live: live, since: row.StartEvent, typed: row.Typed}
+	w := &world{l: p.l, r: p.l.ready(), live: live, since: row.StartEvent, typed: row.Typed, guests: p.guestsOf(e)}
 	if w.r != nil {
 		select {
 		case <-w.r.settled:
@@ -221,6 +222,9 @@ func (p *progress) look(ctx context.Context, e *course.Exercise, live bool) (lab
 		if err != nil {
 			return p.state(e, row, results), err
 		}
+	}
+	if done {
+		p.dismissGuests(e.ID)
 	}
 	state := p.state(e, row, results)
 	p.push(s, state, done)

@@ -4,12 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"strings"
-	"syscall"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,11 +18,7 @@ import (
 	"kubistro/internal/session/stream"
 )
 
-const (
-	requestTimeout = 2 * time.Second
-	requestBody    = 64 << 10
-	recordReach    = 5000 // newest frames that a check over the record sees
-)
+const recordReach = 5000 // newest frames that a check over the record sees
 
 // world is what the checks of one exercise look at. Without a cluster every
 // look at it fails, so that the checks are unknown.
@@ -37,6 +28,8 @@ type world struct {
 	live  bool     // read from the API server, not from the watch cache
 	since uint64   // number of the last event before the exercise's start
 	typed map[string]string
+	// guests are the steady guests of the exercise; nil for one without.
+	guests *guests
 }
 
 var _ checker.World = (*world)(nil)
@@ -139,76 +132,6 @@ func (w *world) scoped(gvr schema.GroupVersionResource, namespaced bool, namespa
 		return w.r.dynamic.Resource(gvr).Namespace(namespace)
 	}
 	return w.r.dynamic.Resource(gvr)
-}
-
-// Request is part of checker.Cluster.
-func (w *world) Request(ctx context.Context, q checker.Request) (checker.Response, error) {
-	if w.r == nil {
-		return checker.Response{}, errNoCluster
-	}
-	timeout, method := q.Timeout, q.Method
-	if timeout == 0 {
-		timeout = requestTimeout
-	}
-	if method == "" {
-		method = http.MethodGet
-	}
-	parent := ctx
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, q.URL, strings.NewReader(q.Body))
-	if err != nil {
-		return checker.Response{}, fmt.Errorf("request: %w", err)
-	}
-	for k, v := range q.Headers {
-		if strings.EqualFold(k, "Host") {
-			req.Host = v
-			continue
-		}
-		req.Header.Set(k, v)
-	}
-	client := &http.Client{
-		Transport:     &http.Transport{DialContext: w.r.instance.Dial, DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return w.failure(parent, ctx, err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, requestBody))
-	if err != nil {
-		return w.failure(parent, ctx, err)
-	}
-	out := checker.Response{Code: resp.StatusCode, Body: string(body), Headers: map[string]string{}}
-	for k, v := range resp.Header {
-		out.Headers[k] = v[0]
-	}
-	return out, nil
-}
-
-// failure tells what a guest would have seen apart from what the lab couldn't do.
-func (w *world) failure(parent, ctx context.Context, err error) (checker.Response, error) {
-	select {
-	case <-w.r.instance.Lost():
-		return checker.Response{}, errNoCluster.Because(err)
-	default:
-	}
-	var dns *net.DNSError
-	var netErr net.Error
-	switch {
-	case parent.Err() != nil:
-		return checker.Response{}, errNoCluster.Because(err)
-	case errors.As(err, &dns) && !dns.IsTimeout:
-		return checker.Response{Failure: "no such host"}, nil
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return checker.Response{Failure: "refused"}, nil
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return checker.Response{Failure: "reset"}, nil
-	case ctx.Err() != nil, errors.As(err, &netErr) && netErr.Timeout():
-		return checker.Response{Failure: "timeout"}, nil
-	}
-	return checker.Response{Failure: "failed"}, nil
 }
 
 // Record is part of checker.Cluster.

@@ -16,6 +16,9 @@ const DialProtocol = "kubistro-dial"
 // balancers and the hosts of Ingresses only.
 const NetworkStreet = "street"
 
+// NetworkFrom and an address after it dial as the Pod or node that has the address does.
+const NetworkFrom = "from:"
+
 // The kinds of DialError.
 const (
 	DialRefused     = "refused"

@@ -34,7 +34,7 @@ const (
 	PathStatus   = "/v1/status"   // GET: Status; also keeps the host from ending as an orphan
 	PathAccess   = "/v1/access"   // GET: Access; 503 until the API server answers
 	PathAudit    = "/v1/audit"    // GET ?after=N: stream of lab.AuditEntry, one JSON object a line
-	PathDial     = "/v1/dial"     // CONNECT-like: GET with Upgrade: kubistro-dial, ?network=tcp&address=host:port (or network=street); 101 and raw bytes, or an error status with DialError
+	PathDial     = "/v1/dial"     // CONNECT-like: GET with Upgrade: kubistro-dial, ?network=tcp&address=host:port (or network=street, or from:IP); 101 and raw bytes, or an error status with DialError
 	PathShutdown = "/v1/shutdown" // POST: 202, then the graceful stop
 	PathUsage    = "/v1/usage"    // GET: Usage
 	PathPower    = "/v1/power"    // POST PowerRequest: power a kitchen off or on

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"strconv"
@@ -38,10 +39,22 @@ func (h *Host) Audit(after uint64, max int) ([]lab.AuditEntry, <-chan struct{}) 
 	return h.trail.since(after, max)
 }
 
-// Dial opens a connection from the street into the cluster's network.
+// Dial opens a connection into the cluster's network: from the learner's terminal, from
+// the street, or from where an address of the cluster is.
 func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network == controlapi.NetworkStreet {
 		return h.street.DialStreet(ctx, address)
+	}
+	if from, ok := strings.CutPrefix(network, controlapi.NetworkFrom); ok {
+		ip, err := netip.ParseAddr(from)
+		if err != nil {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+		}
+		place := h.net.At(ip)
+		if place == nil {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("bind", syscall.EADDRNOTAVAIL)}
+		}
+		return place.DialContext(ctx, "tcp", address)
 	}
 	return h.street.DialContext(ctx, network, address)
 }

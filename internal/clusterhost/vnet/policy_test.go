@@ -126,6 +126,25 @@ func TestPolicyBehindAService(t *testing.T) {
 	})
 }
 
+func TestAtIsThePodItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := guarded(t)
+		p.setPolicy(netpol(t, "rule", `{podSelector: {matchLabels: {app: grill}}, ingress: [{from: [{podSelector: {matchLabels: {app: grill}}}]}]}`))
+		for ip, want := range map[string]string{"10.244.1.9": "timeout", "10.244.1.2": "10.244.2.2 sees 10.244.1.2"} {
+			at := w.net.At(netip.MustParseAddr(ip))
+			if at == nil {
+				t.Fatalf("nobody at %s", ip)
+			}
+			if got := w.ask(t, at, "10.244.2.2:8080"); got != want {
+				t.Errorf("from %s: %s, want %s", ip, got, want)
+			}
+		}
+		if w.net.At(netip.MustParseAddr("10.244.9.9")) != nil {
+			t.Error("somebody has an address that nobody has")
+		}
+	})
+}
+
 // A policy that comes while a dial waits lets it through at the next try; one that comes later leaves open connections alone.
 func TestPolicyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -122,6 +122,17 @@ func (n *Network) Attach(name string, ips ...netip.Addr) (*Interface, error) {
 	return &Interface{stack: s}, nil
 }
 
+// At returns the interface that has an address now, as its own programs use it; nil when
+// nobody has it. It must not be closed.
+func (n *Network) At(ip netip.Addr) *Interface {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s := n.byIP[ip.Unmap()]; s != nil {
+		return &Interface{stack: s}
+	}
+	return nil
+}
+
 // SetServices makes Service addresses and cluster DNS names work; nil takes them away.
 func (n *Network) SetServices(t *ServiceTable) {
 	n.mu.Lock()

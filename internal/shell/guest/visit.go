@@ -72,7 +72,7 @@ func (g *guest) visit(ctx context.Context, tr http.RoundTripper, keep int) visit
 		v.code, v.failure = 0, failure(ctx, err)
 		return v
 	}
-	v.by = answerer(res.Header, v.body)
+	v.by = Answerer(res.Header, v.body)
 	return v
 }
 
@@ -136,8 +136,8 @@ var names = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)^Server name: ([\w.-]+)\s*$`),
 }
 
-// answerer finds who answered.
-func answerer(h http.Header, body []byte) string {
+// Answerer finds who answered in the headers and body of a response; empty when it doesn't say.
+func Answerer(h http.Header, body []byte) string {
 	for _, name := range []string{"X-Served-By", "X-Hostname", "X-Cook"} {
 		if v := h.Get(name); v != "" && len(v) <= 253 {
 			return v
