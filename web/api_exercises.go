@@ -42,11 +42,8 @@ func (s *Server) showExercise(st lab.ExerciseState) exerciseJSON {
 	if v.Checks == nil {
 		v.Checks = []lab.CheckResult{}
 	}
-	for _, c := range s.Library.Courses {
+	if c := s.Library.Course(st.Course); c != nil && c.Exercise(st.Exercise) != nil {
 		e := c.Exercise(st.Exercise)
-		if e == nil {
-			continue
-		}
 		v.HintsTotal = len(e.Hints)
 		open := st.Opened
 		for i := len(open); i < st.Hints; i++ {
@@ -57,7 +54,6 @@ func (s *Server) showExercise(st lab.ExerciseState) exerciseJSON {
 				v.HintTexts = append(v.HintTexts, e.Hints[i].HTML)
 			}
 		}
-		break
 	}
 	return v
 }

@@ -55,7 +55,8 @@ func (b *levelBuilder) build(src levelFile) {
 
 func (b *levelBuilder) exercise(letter string, n exerciseNode) *Exercise {
 	b.unique(b.file, n.ID)
-	e := &Exercise{Level: b.level, ID: n.ID.Value, Letter: letter, Title: n.Title.Text, Task: n.Task.Text,
+	needs := b.needs(n)
+	e := &Exercise{Needs: needs, Level: b.level, ID: n.ID.Value, Letter: letter, Title: n.Title.Text, Task: n.Task.Text,
 		TaskHTML: inBoth(n.Task.Text, true), Settle: b.duration(n.Settle, 20*time.Second)}
 	b.markdown(n.Task)
 	for _, s := range n.Setup {
@@ -94,6 +95,28 @@ func (b *levelBuilder) exercise(letter string, n exerciseNode) *Exercise {
 	}
 	b.counts(n, e)
 	return e
+}
+
+// needs finds the exercises that an exercise goes on from, among those read so far.
+func (b *levelBuilder) needs(n exerciseNode) []*Exercise {
+	var out []*Exercise
+	for _, need := range n.Needs {
+		e := b.course.Exercise(need.Value)
+		for _, before := range b.level.Exercises {
+			if before.ID == need.Value {
+				e = before
+			}
+		}
+		switch {
+		case e == nil:
+			b.fault(need.Line, "there is no exercise %q before this one in the course", need.Value)
+		case slices.Contains(out, e):
+			b.fault(need.Line, "exercise %q stands here twice", need.Value)
+		default:
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // counts demands what every exercise has to offer.

@@ -129,3 +129,23 @@ func TestAllFaultsAtOnceAndSorted(t *testing.T) {
 		t.Errorf("a single fault can't be found in %v", err)
 	}
 }
+
+func TestNeeds(t *testing.T) {
+	second := strings.NewReplacer("id: boil\n", "id: again\n    needs: [boil]\n", "files: {soup.yaml: manifests/soup.yaml}", "").Replace(strings.TrimPrefix(files()["diner/1/level.yaml"], "minutes: 5\nneeds: [audit]\nmissingImages: [\"soup:9\"]\nexercises:\n"))
+	f := files()
+	f["diner/1/level.yaml"] += second
+	l, err := Load(fixture(f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	boil, again := l.Courses[0].Exercise("boil"), l.Courses[0].Exercise("again")
+	if before := again.Before(); len(before) != 1 || before[0] != boil || len(boil.Before()) != 0 {
+		t.Errorf("before again: %v, before boil: %v", before, boil.Before())
+	}
+	for name, needs := range map[string]string{"itself": "[again]", "nobody": "[nobody]", "twice": "[boil, boil]"} {
+		f["diner/1/level.yaml"] = files()["diner/1/level.yaml"] + strings.Replace(second, "[boil]", needs, 1)
+		if _, err := Load(fixture(f)); err == nil {
+			t.Errorf("needs %s: no fault", name)
+		}
+	}
+}

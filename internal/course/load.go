@@ -208,6 +208,31 @@ func (c *Course) Exercise(id string) *Exercise {
 	return nil
 }
 
+// Before lists the exercises whose solutions lead to this one's start state: what it needs
+// and what those need, in the order of the course.
+func (e *Exercise) Before() []*Exercise {
+	want := map[*Exercise]bool{}
+	var add func(e *Exercise)
+	add = func(e *Exercise) {
+		for _, n := range e.Needs {
+			if !want[n] {
+				want[n] = true
+				add(n)
+			}
+		}
+	}
+	add(e)
+	var out []*Exercise
+	for _, l := range e.Level.Course.Levels {
+		for _, x := range l.Exercises {
+			if want[x] {
+				out = append(out, x)
+			}
+		}
+	}
+	return out
+}
+
 // Question finds a quiz question in any level; nil when there is none.
 func (c *Course) Question(id string) *Question {
 	for _, l := range c.Levels {

@@ -60,6 +60,7 @@ type exerciseNode struct {
 	ID        word                   `yaml:"id" rule:"required" doc:"unique within the course"`
 	Title     prose                  `yaml:"title" rule:"required"`
 	Task      prose                  `yaml:"task" rule:"required" doc:"Markdown"`
+	Needs     []word                 `yaml:"needs" doc:"exercises before it in the course, from whose end this one goes on"`
 	Setup     []word                 `yaml:"setup" doc:"manifests of the start state, paths in the level's folder"`
 	Ready     word                   `yaml:"ready" doc:"CEL: the start state has been reached"`
 	Files     map[string]word        `yaml:"files" doc:"files of the learner's home: path in the home to path in the level's folder; shared/... is the folder that all courses share"`

@@ -60,6 +60,8 @@ type Exercise struct {
 	Task   lab.Text // Markdown; TaskHTML is its rendered form
 	// TaskHTML is safe HTML.
 	TaskHTML lab.Text
+	// Needs are the exercises from whose end this one goes on: they come before it in the course.
+	Needs []*Exercise
 	// Setup are manifests (paths in Level.Files) that make the start state,
 	// applied in this order by the lab before the learner begins.
 	Setup []string

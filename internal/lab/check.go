@@ -29,11 +29,15 @@ type CheckResult struct {
 
 // ExerciseState is an exercise as a learner has it now.
 type ExerciseState struct {
+	Course   string        `json:"course"`
 	Exercise string        `json:"exercise"`
 	Started  bool          `json:"started"` // its start state has been set up
 	Done     bool          `json:"done"`    // all checks were met at once; stays true
 	DoneAt   time.Time     `json:"doneAt,omitzero"`
 	Checks   []CheckResult `json:"checks"`
+	// Waits are the exercises that it goes on from and whose end the cluster isn't at: it can be
+	// started when they are done, or by a reset, which catches up.
+	Waits []string `json:"waits,omitempty"`
 	// Hints is how many hints have been opened.
 	Hints int `json:"hints"`
 	// Opened are the places of the opened hints in the author's list, in the order of opening.

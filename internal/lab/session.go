@@ -61,5 +61,7 @@ type Operation struct {
 	Done    bool      `json:"done"`
 	Started time.Time `json:"started"`
 	Millis  int64     `json:"millis"`
-	Problem *Text     `json:"problem,omitempty"` // set when it failed
+	// CatchUpMillis is the part of it that went into solutions of exercises before.
+	CatchUpMillis int64 `json:"catchUpMillis,omitempty"`
+	Problem       *Text `json:"problem,omitempty"` // set when it failed
 }

@@ -24,7 +24,11 @@ func (l *live) exercise(id string) (*course.Exercise, error) {
 	if e == nil {
 		return nil, lab.Fail(lab.CodeNotFound, "沒有這個練習。", "There is no such exercise.")
 	}
-	if lacks := l.s.lacks(e.Level); len(lacks) > 0 {
+	lacks := l.s.lacks(e.Level)
+	for _, n := range e.Before() {
+		lacks = append(lacks, l.s.lacks(n.Level)...)
+	}
+	if len(lacks) > 0 {
 		list := strings.Join(lacks, ", ")
 		return nil, lab.Fail(lab.CodeUnsupported, "這個伺服器的叢集類型做不到這個練習需要的："+list+"。",
 			"The clusters of this server can't do what this exercise needs: "+list+".")
@@ -38,6 +42,9 @@ func (p *progress) start(ctx context.Context, e *course.Exercise) error {
 	defer p.starting.Unlock()
 	if p.row(e.ID).StartedIn(p.l.id) {
 		return nil
+	}
+	if waits := p.waits(e); len(waits) > 0 {
+		return textWaits(waits[0])
 	}
 	// It goes on when the page is closed meanwhile.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startLimit)
@@ -59,20 +66,10 @@ func (p *progress) begin(ctx context.Context, r *running, e *course.Exercise, ve
 	}})
 	l.feed.Working(n)
 	defer l.feed.Working(0)
-	objects, err := manifests(e.Level.Files, e.Setup)
-	if err != nil {
+	if err := p.setUp(ctx, r, e); err != nil {
 		return err
 	}
-	if err := l.home.place(e.Files); err != nil {
-		return err
-	}
-	if err := r.apply(ctx, objects); err != nil {
-		return lab.Fail(lab.CodeConflict, "練習的起始狀態建立不起來，請按「重設練習」。", "The exercise's start state could not be set up. Press Reset.").Because(err)
-	}
-	if err := p.waitReady(ctx, r, e); err != nil {
-		return err
-	}
-	_, err = p.update(ctx, e.ID, func(x *store.Exercise) error {
+	_, err := p.update(ctx, e.ID, func(x *store.Exercise) error {
 		x.Session, x.StartedAt, x.StartEvent = l.id, l.s.Clock.Now().UTC(), l.record.Last()
 		x.Met, x.Typed = nil, nil
 		return nil
@@ -87,6 +84,21 @@ func (p *progress) begin(ctx context.Context, r *running, e *course.Exercise, ve
 	s.results, s.told = nil, ""
 	s.mu.Unlock()
 	return nil
+}
+
+// setUp makes an exercise's start state: files, manifests, and the wait for its condition.
+func (p *progress) setUp(ctx context.Context, r *running, e *course.Exercise) error {
+	objects, err := manifests(e.Level.Files, e.Setup)
+	if err != nil {
+		return err
+	}
+	if err := p.l.home.place(e.Files); err != nil {
+		return err
+	}
+	if err := r.apply(ctx, objects); err != nil {
+		return lab.Fail(lab.CodeConflict, "練習的起始狀態建立不起來，請按「重設練習」。", "The exercise's start state could not be set up. Press Reset.").Because(err)
+	}
+	return p.waitReady(ctx, r, e)
 }
 
 // waitReady waits until the start state holds.
@@ -115,6 +127,9 @@ func (p *progress) waitReady(ctx context.Context, r *running, e *course.Exercise
 func (p *progress) forgetStarts(ctx context.Context, except string) error {
 	var all error
 	p.dismissGuests("")
+	p.mu.Lock()
+	clear(p.caughtUp)
+	p.mu.Unlock()
 	for _, e := range p.exercises("") {
 		if e.ID == except || !p.row(e.ID).StartedIn(p.l.id) {
 			continue

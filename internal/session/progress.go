@@ -34,6 +34,8 @@ type progress struct {
 	dirty  map[string]bool
 	wake   chan struct{}
 	guests map[string]*guests // by exercise
+	// caughtUp are the exercises whose solution has led to the cluster's present state.
+	caughtUp map[string]bool
 
 	starting sync.Mutex // one start state is set up at a time
 }
@@ -50,7 +52,7 @@ func newProgress(ctx context.Context, l *live) (*progress, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: progress: %w", err)
 	}
-	return &progress{l: l, rows: rows, states: map[string]*standing{}, guests: map[string]*guests{}, dirty: map[string]bool{}, wake: make(chan struct{}, 1)}, nil
+	return &progress{l: l, rows: rows, states: map[string]*standing{}, guests: map[string]*guests{}, caughtUp: map[string]bool{}, dirty: map[string]bool{}, wake: make(chan struct{}, 1)}, nil
 }
 
 // changed notes that something of this kind changed. It never blocks.
@@ -204,6 +206,7 @@ func (p *progress) look(ctx context.Context, e *course.Exercise, live bool) (lab
 	if ctx.Err() != nil {
 		return p.state(e, row, s.results), ctx.Err()
 	}
+	before := len(row.Met)
 	met, all := judge(e, row.Met, results)
 	s.results = results
 	done := all && row.DoneAt.IsZero()
@@ -228,6 +231,9 @@ func (p *progress) look(ctx context.Context, e *course.Exercise, live bool) (lab
 	}
 	state := p.state(e, row, results)
 	p.push(s, state, done)
+	if len(met) != before && len(met) == len(e.Checks) {
+		p.freed(e)
+	}
 	return state, nil
 }
 
@@ -269,11 +275,16 @@ func judge(e *course.Exercise, before []string, results []lab.CheckResult) (met 
 // state puts together what the API shows of an exercise.
 func (p *progress) state(e *course.Exercise, row store.Exercise, results []lab.CheckResult) lab.ExerciseState {
 	v := lab.ExerciseState{
-		Exercise: e.ID, Started: row.StartedIn(p.l.id), Done: !row.DoneAt.IsZero(), DoneAt: row.DoneAt,
+		Course: p.l.course.ID, Exercise: e.ID, Started: row.StartedIn(p.l.id), Done: !row.DoneAt.IsZero(), DoneAt: row.DoneAt,
 		Hints: row.Hints, Opened: row.OpenHints(), Answers: row.Typed, Solved: row.Solved, Checks: results,
 	}
 	if v.Started && results != nil {
 		return v
+	}
+	if !v.Started {
+		for _, n := range p.waits(e) {
+			v.Waits = append(v.Waits, n.ID)
+		}
 	}
 	v.Checks = make([]lab.CheckResult, 0, len(e.Checks))
 	for _, c := range e.Checks {

@@ -53,13 +53,13 @@ func (s *Service) ResetExercise(ctx context.Context, learner lab.LearnerID, id, 
 		return lab.Operation{}, err
 	}
 	l.touch()
-	return l.works.start("reset_exercise", exercise, repairLimit, func(ctx context.Context) error {
+	return l.works.start("reset_exercise", exercise, repairLimit+time.Duration(len(e.Before()))*catchUpLimit, func(ctx context.Context) error {
 		return l.resetExercise(ctx, e)
 	})
 }
 
 // resetExercise brings the start state back: it cleans the cluster, or else
-// takes a fresh one, and sets the exercise up.
+// takes a fresh one, catches up with what the exercise goes on from, and sets it up.
 func (l *live) resetExercise(ctx context.Context, e *course.Exercise) error {
 	l.progress.starting.Lock()
 	defer l.progress.starting.Unlock()
@@ -75,11 +75,11 @@ func (l *live) resetExercise(ctx context.Context, e *course.Exercise) error {
 	if err != nil {
 		return err
 	}
-	err = l.progress.begin(ctx, r, e, "reset")
+	err = l.progress.enter(ctx, r, e, "reset")
 	if err != nil && ctx.Err() == nil {
 		l.log.Warn("start state not reached after cleaning; replacing the cluster", "exercise", e.ID, "error", err)
 		if r, err = l.replace(ctx); err == nil {
-			err = l.progress.begin(ctx, r, e, "reset")
+			err = l.progress.enter(ctx, r, e, "reset")
 		}
 	}
 	if err != nil {

@@ -104,6 +104,17 @@ func (w *works) show(v *work) lab.Operation {
 	return o
 }
 
+// caughtUp notes how long the running operation has caught up.
+func (w *works) caughtUp(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, v := range w.all {
+		if !v.Done {
+			v.CatchUpMillis = d.Milliseconds()
+		}
+	}
+}
+
 // busy reports whether an operation runs.
 func (w *works) busy() bool {
 	w.mu.Lock()

@@ -96,6 +96,10 @@ func levelLink(l *course.Level) templ.SafeURL {
 	return templ.SafeURL("/courses/" + l.Course.ID + "/" + l.ID)
 }
 
+func exerciseLink(e *course.Exercise) templ.SafeURL {
+	return levelLink(e.Level) + templ.SafeURL("#exercise-"+e.ID)
+}
+
 // LevelLink is the address of a level's page.
 func LevelLink(l *course.Level) templ.SafeURL { return levelLink(l) }
 

@@ -15,12 +15,12 @@ func SampleExercises() []lab.ExerciseState {
 		return lab.CheckResult{Check: id, Title: lab.Text{ZhTW: zh, En: en}, Status: lab.CheckUnknown}
 	}
 	return []lab.ExerciseState{
-		{Exercise: "bare-pod", Checks: []lab.CheckResult{
+		{Course: "restaurant", Exercise: "bare-pod", Checks: []lab.CheckResult{
 			check("hired", "請來一位沒有寫在白板上的廚師 solo", "A cook named solo works without a line on the whiteboard"),
 			check("gone", "solo 離開後沒有人補上", "After solo left, nobody took the place"),
 			check("why", "說明為什麼", "Say why"),
 		}},
-		{Exercise: "three-cooks", Checks: []lab.CheckResult{check("three", "白板上的 grill 有三位廚師就緒", "Three cooks of grill are ready")}},
+		{Course: "restaurant", Exercise: "three-cooks", Checks: []lab.CheckResult{check("three", "白板上的 grill 有三位廚師就緒", "Three cooks of grill are ready")}},
 	}
 }
 

@@ -23,6 +23,7 @@ export class ExerciseCard {
     this.button(".js-check", () => void this.check());
     this.button(".js-hint", () => void this.hint());
     this.button(".js-reset", () => void this.reset());
+    this.button(".js-catch-up", () => void this.catchUp());
     for (const b of all<HTMLButtonElement>(".js-solve", root)) b.addEventListener("click", () => void this.solve(Number(b.dataset.solution)));
     for (const f of all<HTMLFormElement>(".js-answer", root)) f.addEventListener("submit", (e) => this.answer(e, f));
     for (const d of all<HTMLDetailsElement>("details", root)) d.addEventListener("keydown", (e) => this.escape(e, d));
@@ -41,7 +42,7 @@ export class ExerciseCard {
   /** Starts by itself when the learner has come to it and has done all before it; a jump ahead needs the button. */
   private startAlone(): void {
     const s = this.state;
-    if (!this.inSight || this.triedAlone || !s || s.started || s.done || this.lab.state !== "ready") return;
+    if (!this.inSight || this.triedAlone || !s || s.started || s.done || s.waits?.length || this.lab.state !== "ready") return;
     const before = [...this.lab.exercises.values()];
     const mine = before.findIndex((e) => e.exercise === this.id);
     if (!before.slice(0, mine).every((e) => e.done)) return;
@@ -108,6 +109,13 @@ export class ExerciseCard {
     });
   }
 
+  private async catchUp(): Promise<void> {
+    await this.work(t("exercise.catchingup"), async () => {
+      const ok = await this.lab.operate(`/exercises/${encodeURIComponent(this.id)}/reset`);
+      this.tell(ok ? t("exercise.catchup.done") : "", "");
+    });
+  }
+
   private async solve(n: number): Promise<void> {
     this.root.dispatchEvent(new CustomEvent("show-terminal", { bubbles: true, detail: "main" }));
     await this.work(t("exercise.solving"), async () => {
@@ -166,15 +174,18 @@ export class ExerciseCard {
     this.state = s;
     const ready = this.lab.state === "ready" && !this.busy;
     const spent = s !== undefined && s.hints >= s.hintsTotal;
-    for (const b of all<HTMLButtonElement>(".js-start, .js-check, .js-hint, .js-solve, .js-reset, .js-answer button", this.root)) enable(b, ready && !(spent && b.matches(".js-hint")));
+    for (const b of all<HTMLButtonElement>(".js-start, .js-catch-up, .js-check, .js-hint, .js-solve, .js-reset, .js-answer button", this.root)) enable(b, ready && !(spent && b.matches(".js-hint")));
     if (!s) return;
     for (const c of s.checks) this.drawCheck(c);
     this.root.dataset.done = String(s.done);
     const start = find<HTMLButtonElement>(".js-start", this.root);
     const check = find<HTMLButtonElement>(".js-check", this.root);
     const focused = document.activeElement;
-    if (start) start.hidden = s.started || s.done;
-    if (check) check.hidden = !s.started && !s.done;
+    const waits = (s.waits?.length ?? 0) > 0;
+    const needs = find(".js-needs", this.root);
+    if (needs) needs.hidden = !waits;
+    if (start) start.hidden = s.started || s.done || waits;
+    if (check) check.hidden = !s.started && (!s.done || waits);
     if (start?.hidden && start === focused) handOver(check, ready);
     if (check?.hidden && check === focused) handOver(start, ready);
     this.startAlone();

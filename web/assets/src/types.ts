@@ -127,6 +127,8 @@ export interface ExerciseState {
   done: boolean;
   doneAt?: string;
   checks: CheckResult[];
+  /** Exercises that it goes on from and that aren't done in this cluster. */
+  waits?: string[];
   hints: number;
   /** What was answered, by check. */
   answers?: Record<string, string>;
