@@ -30,7 +30,7 @@ run: build ## build what is missing and serve on http://localhost:8080
 	@bin/labserver serve --addr $(ADDR)
 
 .PHONY: build
-build: generate assets labserver clusterhost ## bin/labserver and bin/clusterhost
+build: generate assets labserver clusterhost kind-agent ## bin/labserver, bin/clusterhost and bin/kind-agent
 
 .PHONY: labserver
 labserver: generate assets labserver-only
@@ -49,6 +49,11 @@ clusterhost:
 .PHONY: host
 host: ## bin/kubistro-host, the Ingress and Gateway controller as a static program
 	@go build -ldflags '-s -w' -o bin/kubistro-host ./cmd/kubistro-host
+
+# It runs inside kind's nodes, which are Linux whatever this machine is.
+.PHONY: kind-agent
+kind-agent:
+	@GOOS=linux go build -ldflags '-s -w' -o bin/kind-agent ./cmd/kind-agent
 
 .PHONY: generate
 generate: ## Go code from templ components

@@ -91,7 +91,7 @@ func kernel() string {
 }
 
 func hostProgram(flag string) finding {
-	path, err := findClusterhost(flag)
+	path, err := findProgram(flag, "clusterhost")
 	if err == nil {
 		_, err = os.Stat(path)
 	}

@@ -80,13 +80,19 @@ func TestJSON(t *testing.T) {
 
 func TestStrangersNeedConfinement(t *testing.T) {
 	for addr, abi := range map[string]int{"127.0.0.1:0": 0, "localhost:8080": 0, "[::1]:1": 0, "0.0.0.0:8080": 3} {
-		if err := mayListen(addr, abi); err != nil {
+		if err := mayListen(addr, abi, driverOptions{}); err != nil {
 			t.Errorf("%s with ABI %d: %v", addr, abi, err)
 		}
 	}
 	for _, addr := range []string{"0.0.0.0:8080", ":8080", "192.0.2.1:80", "example.org:80"} {
-		if err := mayListen(addr, 0); err == nil {
+		if err := mayListen(addr, 0, driverOptions{}); err == nil {
 			t.Errorf("%s without Landlock is allowed", addr)
+		}
+		if err := mayListen(addr, 3, driverOptions{driver: "kind"}); err == nil || !strings.Contains(err.Error(), "--trust-learners") {
+			t.Errorf("%s with kind clusters: %v", addr, err)
+		}
+		if err := mayListen(addr, 3, driverOptions{driver: "kind", trust: true}); err != nil {
+			t.Errorf("%s with kind clusters of trusted learners: %v", addr, err)
 		}
 	}
 }

@@ -71,10 +71,13 @@ listens on loopback addresses only, for its owner.`,
 }
 
 // mayListen refuses to serve strangers without confinement.
-func mayListen(addr string, abi int) error {
+func mayListen(addr string, abi int, o driverOptions) error {
 	local, err := loopback(addr)
 	if err != nil {
 		return err
+	}
+	if !local && o.driver == "kind" && !o.trust {
+		return fmt.Errorf("the nodes of kind clusters are privileged containers, so whoever breaks out of one is root on this machine: listen on a loopback address (--addr 127.0.0.1:8080) instead of %s, or say that you trust your learners with --trust-learners", addr)
 	}
 	if !local && abi == 0 {
 		return fmt.Errorf("this kernel has no Landlock, so terminals of strangers can't be confined: listen on a loopback address (--addr 127.0.0.1:8080) instead of %s", addr)
@@ -89,7 +92,7 @@ func (p *program) runServe(ctx context.Context, o serveOptions) (err error) {
 	}
 	signal.Ignore(syscall.SIGPIPE) // who reads the log may go; the clusters are to end in good order all the same
 	klog.SetLogger(logr.Discard()) // client-go's own; what matters comes back as errors
-	if err := mayListen(o.addr, landlockVersion()); err != nil {
+	if err := mayListen(o.addr, landlockVersion(), o.driverOptions); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(o.data, 0o700); err != nil {

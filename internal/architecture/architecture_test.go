@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"internal/clusterhost/controlplane":  {"internal/lab", "internal/clusterhost"},
 	"internal/cluster":                   {"internal/lab"},
 	"internal/cluster/embedded":          {"internal/lab", "internal/cluster", "internal/clusterhost/controlapi"},
+	"internal/cluster/kind":              {"internal/lab", "internal/cluster", "internal/clusterhost/pace"},
 	"internal/session":                   {"internal/lab", "internal/shell", "internal/cluster", "internal/checker", "internal/course", "internal/terminal", "internal/store"},
 	"internal/verify":                    {"internal/lab", "internal/cluster", "internal/checker", "internal/course", "internal/terminal", "internal/store", "internal/session"},
 	"web":                                {"internal/lab", "internal/course", "internal/checker", "internal/session", "internal/store", "internal/terminal"},

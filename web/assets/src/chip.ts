@@ -3,9 +3,14 @@ import { clockTime, duration, serverNow } from "./clock.ts";
 import { find, h, icon, say } from "./dom.ts";
 import type { Lab } from "./lab.ts";
 import { inLang, t } from "./texts.ts";
-import type { Session, Stage } from "./types.ts";
+import type { Session } from "./types.ts";
 
-const knownStages = ["etcd", "apiserver", "controllers", "scheduler", "kitchens", "ready"];
+/** The stages of a start, by driver; one that wakes a kind cluster only has some of them. */
+function knownStages(s: Session | null): string[] {
+  if (s?.driver !== "kind") return ["etcd", "apiserver", "controllers", "scheduler", "kitchens", "ready"];
+  if (s.status.why === "wake" || s.status.why === "restart") return ["nodes", "ready"];
+  return ["image", "nodes", "config", "controlplane", "cni", "storage", "kitchens", "pantry", "ready"];
+}
 
 export class ClusterChip {
   private readonly text = h("span.chip-text");
@@ -53,7 +58,7 @@ export class ClusterChip {
     this.menu.replaceChildren(
       h("p.small", {}, t(`state.${s.state}.long`)),
       h("dl.facts", {}, h("div", {}, h("dt", {}, t("chip.driver")), h("dd", {}, s.driver)), h("div", {}, h("dt", {}, t("chip.since")), h("dd", {}, clockTime(s.status.since)))),
-      stageList(s.status.stages ?? []),
+      stageList(s),
       h("p.chip-actions", {}, ...this.actions(s)),
     );
   }
@@ -86,8 +91,9 @@ function chipText(s: Session): string {
 }
 
 /** The stages of a start: those that are done with their times, the running one, and those to come. */
-function stageList(stages: Stage[]): HTMLElement {
-  const names = [...new Set([...stages.map((x) => x.name), ...knownStages])];
+function stageList(session: Session | null): HTMLElement {
+  const stages = session?.status.stages ?? [];
+  const names = [...new Set([...stages.map((x) => x.name), ...knownStages(session)])];
   return h(
     "ol.stages",
     {},
@@ -164,7 +170,7 @@ export class Curtain {
     else if (state === "queued") children.push(h("p", {}, t("curtain.queued.text", s?.status.queue ?? 1)));
     else {
       children.push(h("p", {}, t(this.seenReady || why !== "create" ? "curtain.text.again" : "curtain.text")));
-      children.push(stageList(s?.status.stages ?? []));
+      children.push(stageList(s));
     }
     return h("div.curtain-card", {}, ...children);
   }

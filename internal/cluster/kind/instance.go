@@ -1,0 +1,246 @@
+package kind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"kubistro/internal/cluster"
+	"kubistro/internal/cluster/kind/agent"
+	"kubistro/internal/lab"
+)
+
+// serverName is a name that kubeadm's certificate of the API server has.
+const serverName = "kubernetes"
+
+// agentPath is where the agent lies in the control plane's container.
+const agentPath = "/usr/local/bin/kubistro-agent"
+
+// agentAgain is how long to wait before an agent that ended is started again.
+const agentAgain = time.Second
+
+var errEnded = errors.New("the cluster has ended")
+
+// instance is a running cluster.
+type instance struct {
+	d    *Driver
+	id   string
+	lost chan struct{}
+
+	ctx  context.Context // done when the cluster was stopped, lost or forgotten
+	end  context.CancelFunc
+	work sync.Mutex // held while the cluster is changed
+
+	mu     sync.Mutex
+	record record
+	agent  *agent.Client
+}
+
+var _ cluster.Instance = (*instance)(nil)
+
+// begin waits until a cluster whose containers run is ready, and makes its instance.
+func (d *Driver) begin(ctx context.Context, id string, r *record) (*instance, error) {
+	in := &instance{d: d, id: id, lost: make(chan struct{}), record: *r}
+	in.ctx, in.end = context.WithCancel(context.Background())
+	if err := in.settle(ctx); err != nil {
+		in.end()
+		return nil, err
+	}
+	a, err := d.startAgent(ctx, in.ctx, r)
+	if err != nil {
+		in.end()
+		return nil, err
+	}
+	in.agent = a
+	d.mu.Lock()
+	d.instances[id] = in
+	d.mu.Unlock()
+	d.work.Go(in.watch)
+	return in, nil
+}
+
+// settle waits until the cluster is ready, and does what has to be done before learners come.
+func (in *instance) settle(ctx context.Context) error {
+	api, err := in.admin()
+	if err != nil {
+		return err
+	}
+	var nodes []string
+	for name := range in.record.Nodes {
+		if !slices.Contains(in.record.Changes.Off, name) && !slices.Contains(in.record.Changes.Cut, name) {
+			nodes = append(nodes, name)
+		}
+	}
+	return awaitReady(ctx, api, nodes)
+}
+
+// startAgent puts the agent into the control plane's container and starts it. ctx bounds
+// the start; the agent ends with life.
+func (d *Driver) startAgent(ctx, life context.Context, r *record) (*agent.Client, error) {
+	f, err := os.Open(d.opt.Agent)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := writeFile(ctx, d.engine, r.office(), agentPath, "755", f); err != nil {
+		return nil, err
+	}
+	allowed := []string{podNetwork, serviceNetwork}
+	for _, container := range r.Nodes {
+		ip, err := address(ctx, d.engine, container)
+		if err != nil {
+			d.log.Debug("node without an address", "container", container, "err", err) // it has no power
+			continue
+		}
+		allowed = append(allowed, ip+"/32")
+	}
+	run, stop := context.WithCancel(life)
+	out, stdin, wait, err := d.engine.start(run, "exec", "-i", r.office(), agentPath,
+		"--dns", dnsAddress, "--audit", auditLog, "--allow", strings.Join(allowed, ","))
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	client := agent.NewClient(out, stdin, stdin.Close)
+	d.work.Go(func() {
+		defer stop()
+		if err := wait(); err != nil && run.Err() == nil {
+			d.log.Debug("agent of a cluster has ended", "container", r.office(), "err", err)
+		}
+	})
+	if err := client.Ready(ctx); err != nil {
+		stop()
+		return nil, errors.Join(err, client.Close())
+	}
+	return client, nil
+}
+
+// watch closes lost when the control plane's container ends by itself: the agent
+// in it ends with it, at once. An agent that ends alone is started again.
+func (in *instance) watch() {
+	defer in.end()
+	for {
+		a := in.currentAgent()
+		select {
+		case <-in.ctx.Done():
+			_ = a.Close() // it ends with the cluster
+			return
+		case <-a.Ended():
+		}
+		up, err := running(in.ctx, in.d.engine, in.record.office())
+		if in.ctx.Err() != nil {
+			return
+		}
+		if err == nil && !up {
+			close(in.lost)
+			return
+		}
+		start, cancel := context.WithTimeout(in.ctx, 30*time.Second)
+		in.mu.Lock()
+		r := in.record
+		in.mu.Unlock()
+		fresh, err := in.d.startAgent(start, in.ctx, &r)
+		cancel()
+		if err == nil {
+			in.mu.Lock()
+			in.agent = fresh
+			in.mu.Unlock()
+			continue
+		}
+		select { // a dying container, or a runtime that restarts: look again soon
+		case <-time.After(agentAgain):
+		case <-in.ctx.Done():
+		}
+	}
+}
+
+func (in *instance) currentAgent() *agent.Client {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.agent
+}
+
+// ID is the name that Create was called with.
+func (in *instance) ID() string { return in.id }
+
+// Lost is closed when the cluster has ended by itself.
+func (in *instance) Lost() <-chan struct{} { return in.lost }
+
+// REST returns a configuration that reaches the API server as "learner".
+func (in *instance) REST() *rest.Config { return in.rest(in.record.LearnerToken) }
+
+func (in *instance) rest(token string) *rest.Config {
+	return &rest.Config{
+		Host: "https://" + in.record.Address, BearerToken: token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: slices.Clone(in.record.CA), ServerName: serverName},
+		Dial:            func(ctx context.Context, _, _ string) (net.Conn, error) { return in.DialAPI(ctx) },
+		Proxy:           func(*http.Request) (*url.URL, error) { return nil, nil },
+		QPS:             -1,
+	}
+}
+
+// admin is a client of the lab itself, who may do everything.
+func (in *instance) admin() (kubernetes.Interface, error) {
+	return kubernetes.NewForConfig(in.rest(in.record.LabToken))
+}
+
+// DialAPI opens a raw connection to the API server's TLS port.
+func (in *instance) DialAPI(ctx context.Context) (net.Conn, error) {
+	if in.ctx.Err() != nil { // what has the port now isn't this cluster
+		return nil, errEnded
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", in.record.Address)
+}
+
+// Dial opens a connection inside the cluster's network, from the control plane's node.
+func (in *instance) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if in.ctx.Err() != nil {
+		return nil, errEnded
+	}
+	return in.currentAgent().Dial(ctx, network, address)
+}
+
+// Audit streams the writes that the API server accepted. Their numbers go on over a sleep.
+func (in *instance) Audit(ctx context.Context, after uint64) (<-chan lab.AuditEntry, error) {
+	if in.ctx.Err() != nil {
+		return nil, errEnded
+	}
+	return in.currentAgent().Audit(ctx, after)
+}
+
+// Usage is what the cluster's containers cost the machine now.
+func (in *instance) Usage(ctx context.Context) (cluster.Usage, error) {
+	if in.ctx.Err() != nil {
+		return cluster.Usage{}, errEnded
+	}
+	var total cluster.Usage
+	for _, container := range in.record.Nodes {
+		out, err := inNode(ctx, in.d.engine, container, "sh", "-c", usageScript)
+		if err != nil {
+			continue // it has no power
+		}
+		u, err := parseUsage(out)
+		if err != nil {
+			return cluster.Usage{}, fmt.Errorf("usage of container %s: %w", container, err)
+		}
+		total.PSSBytes += u.PSSBytes
+		total.CPU += u.CPU
+		total.DiskBytes += u.DiskBytes
+	}
+	if total.PSSBytes == 0 {
+		return total, fmt.Errorf("no container of cluster %s answers", in.id)
+	}
+	return total, nil
+}

@@ -1,0 +1,87 @@
+package kind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+)
+
+// lookEvery is how often a starting cluster is looked at.
+const lookEvery = 300 * time.Millisecond
+
+// awaitReady waits until the nodes are Ready and the system's Pods on them run. ctx's
+// end gives its cause, with what was missing.
+func awaitReady(ctx context.Context, api kubernetes.Interface, nodes []string) error {
+	missing := "the API server doesn't answer"
+	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+		look, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		what, err := unready(look, api, nodes)
+		if err != nil {
+			missing = err.Error()
+			return false, nil
+		}
+		missing = what
+		return what == "", nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", missing, errors.Join(context.Cause(ctx)))
+	}
+	return nil
+}
+
+// unready says what isn't ready; "" when all is.
+func unready(ctx context.Context, api kubernetes.Interface, nodes []string) (string, error) {
+	for _, name := range nodes {
+		n, err := api.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		if !nodeReady(n) {
+			return "node " + name + " isn't ready", nil
+		}
+	}
+	if _, err := api.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
+		return "", err
+	}
+	on := map[string]bool{}
+	for _, name := range nodes {
+		on[name] = true
+	}
+	for _, namespace := range []string{metav1.NamespaceSystem, "local-path-storage"} {
+		list, err := api.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return "", err
+		}
+		for _, p := range list.Items {
+			if (p.Spec.NodeName == "" || on[p.Spec.NodeName]) && p.DeletionTimestamp == nil && !podReady(&p) {
+				return "Pod " + p.Name + " isn't ready", nil
+			}
+		}
+	}
+	return "", nil
+}
+
+func nodeReady(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func podReady(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return p.Status.Phase == corev1.PodSucceeded
+}
