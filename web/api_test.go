@@ -111,6 +111,32 @@ func TestQuizIsJudgedByTheServer(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.StatusCode, r.body)
 		}
 	}
+	// What was typed is explained, and nothing of the other answers is told.
+	typed := want[struct {
+		Correct bool
+		Options []any
+		Why     lab.Text
+	}](c, 200, "PUT", quiz+"/sign", `{"answer":["sigkill"]}`)
+	if typed.Correct || len(typed.Options) != 0 || typed.Why.En != "That is the last one." {
+		t.Errorf("typed: %+v", typed)
+	}
+	if r := c.do("PUT", quiz+"/your-ip", `{"answer":["10.96.0.7"]}`); r.StatusCode != 409 {
+		t.Errorf("about a cluster that isn't there: %d %s", r.StatusCode, r.body)
+	}
+	want[map[string]any](c, 201, "POST", "/api/v1/sessions", `{"course":"restaurant"}`)
+	if v := want[struct {
+		Correct bool
+		Why     lab.Text
+	}](c, 200, "PUT", quiz+"/your-ip", `{"answer":["<b>"]}`); v.Correct || v.Why.En != "Not &lt;&lt;b&gt;&gt;." {
+		t.Errorf("about the cluster: %+v", v)
+	}
+	for _, q := range []string{"sign", "your-ip"} {
+		if r := c.do("PUT", quiz+"/"+q, `{"answer":["a","b"]}`); r.StatusCode != 400 {
+			t.Errorf("two for one: %d %s", r.StatusCode, r.body)
+		}
+	}
+	c.do("DELETE", quiz, "")
+	want[verdict](c, 200, "PUT", quiz+"/new-pod", `{"answer":["delete"]}`)
 	kept := want[struct{ Answers []verdict }](c, 200, "GET", quiz, "")
 	if len(kept.Answers) != 1 || !cmp.Equal(kept.Answers[0].Answer, []string{"delete"}) {
 		t.Errorf("kept: %+v", kept)
@@ -118,7 +144,7 @@ func TestQuizIsJudgedByTheServer(t *testing.T) {
 	progress := want[struct {
 		Levels map[string]struct{ Done, Total, Percent int }
 	}](c, 200, "GET", "/api/v1/courses/restaurant/progress", "")
-	if l := progress.Levels["1"]; l.Done != 1 || l.Total != 5 || l.Percent != 20 {
+	if l := progress.Levels["1"]; l.Done != 1 || l.Total != 9 || l.Percent != 11 {
 		t.Errorf("progress: %+v", progress)
 	}
 	if r := c.do("DELETE", quiz, ""); r.StatusCode != 204 {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"kubistro/internal/course"
 	"kubistro/internal/lab"
 )
 
@@ -21,6 +22,7 @@ type Lab interface {
 	Kubeconfigs
 	Kitchens
 	Loops
+	Questions
 	// Events subscribes to the frames after number after; a snapshot comes first
 	// when after is 0 or too old.
 	Events(ctx context.Context, learner lab.LearnerID, id string, after uint64) (Subscription, error)
@@ -28,7 +30,7 @@ type Lab interface {
 
 // Sessions is the life of sessions.
 type Sessions interface {
-	Open(ctx context.Context, learner lab.LearnerID, course string) (_ lab.Session, created bool, _ error)
+	Open(ctx context.Context, learner lab.LearnerID, courseID string) (_ lab.Session, created bool, _ error)
 	List(ctx context.Context, learner lab.LearnerID) ([]lab.Session, error)
 	Get(ctx context.Context, learner lab.LearnerID, id string) (lab.Session, error)
 	// Changes returns a channel that is closed when what Get returns has changed.
@@ -52,6 +54,13 @@ type Exercises interface {
 	Check(ctx context.Context, learner lab.LearnerID, id, exercise string) (lab.ExerciseState, error)
 	Hint(ctx context.Context, learner lab.LearnerID, id, exercise string) (lab.ExerciseState, error)
 	Answer(ctx context.Context, learner lab.LearnerID, id, exercise, check, text string) (lab.ExerciseState, error)
+}
+
+// Questions is what a quiz asks of the learner's cluster.
+type Questions interface {
+	// Ask judges an answer to a question about the cluster of the learner's running session of a
+	// course; CodeConflict without one.
+	Ask(ctx context.Context, learner lab.LearnerID, courseID string, q *course.Question, answer string) (lab.CheckResult, error)
 }
 
 // Repairs is what the lab does in place of the learner.

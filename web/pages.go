@@ -143,7 +143,7 @@ func (s *Server) level(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := ui.LevelPage{Page: s.newPage(r, ""), Course: l.Course, Level: l, Percent: progress.levels[l.ID].percent()}
+	p := ui.LevelPage{Page: s.newPage(r, ""), Course: l.Course, Level: l, Seed: string(learnerOf(r)), Percent: progress.levels[l.ID].percent()}
 	p.Title = p.In(l.Title) + " · " + p.In(l.Course.Title) + " · Kubistro"
 	if p.Doc = l.Lesson[p.Lang]; p.Doc == nil {
 		return errNoLevel

@@ -185,11 +185,8 @@ func (b *levelBuilder) markdown(p prose) {
 
 // spec is the part of a check's source that all checks of an exercise share.
 func (b *levelBuilder) spec(n exerciseNode) checker.Spec {
-	s := checker.Spec{Objects: map[string]checker.Object{}, Requests: map[string]checker.RequestSpec{},
+	s := checker.Spec{Objects: objectsOf(n.Objects), Requests: map[string]checker.RequestSpec{},
 		Guests: map[string]checker.GuestSpec{}, Files: map[string]string{}}
-	for name, o := range n.Objects {
-		s.Objects[name] = checker.Object{Kind: o.Kind.Value, Namespace: o.Namespace.Value, Name: o.Name.Value, Labels: o.Labels.Value}
-	}
 	for name, r := range n.Requests {
 		s.Requests[name] = checker.RequestSpec{Times: r.Times, Together: r.Together, Request: checker.Request{
 			URL: r.URL.Value, From: r.From.Value, Namespace: r.Namespace.Value, Method: r.Method.Value,
@@ -263,39 +260,6 @@ func (b *levelBuilder) compile(s checker.Spec, line int) *checker.Check {
 		return nil
 	}
 	return c
-}
-
-func (b *builder) quiz(l *Level, file string, src quizFile) {
-	fault := func(line int, format string, args ...any) {
-		b.faults = append(b.faults, Fault{File: file, Line: line, Message: fmt.Sprintf(format, args...)})
-	}
-	for _, n := range src.Questions {
-		b.unique(file, n.ID)
-		q := &Question{ID: n.ID.Value, Kind: QuestionKind(n.Kind.Value), Text: n.Text.Text, HTML: inBoth(n.Text.Text, true)}
-		right := 0
-		for _, o := range n.Options {
-			if slices.ContainsFunc(q.Options, func(x Option) bool { return x.ID == o.ID.Value }) {
-				fault(o.ID.Line, "option %q stands here twice", o.ID.Value)
-			}
-			if q.Kind == Order && o.Right {
-				fault(o.ID.Line, "options of an order have no right one: they are all in the right order")
-			}
-			if o.Right {
-				right++
-			}
-			q.Options = append(q.Options, Option{ID: o.ID.Value, Text: o.Text.Text, HTML: inBoth(o.Text.Text, false),
-				Why: o.Why.Text, WhyHTML: inBoth(o.Why.Text, false), Right: o.Right || q.Kind == Order})
-		}
-		switch {
-		case len(q.Options) < 3:
-			fault(n.Line, "question %q needs at least three options", q.ID)
-		case q.Kind == OneOf && right != 1:
-			fault(n.Line, "question %q of kind one has %d right options", q.ID, right)
-		case q.Kind == SeveralOf && right == 0:
-			fault(n.Line, "question %q has no right option", q.ID)
-		}
-		l.Quiz = append(l.Quiz, q)
-	}
 }
 
 // inBoth converts a text in every language.

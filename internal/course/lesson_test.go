@@ -130,12 +130,9 @@ func TestQuizAnswers(t *testing.T) {
 	}
 	for _, id := range strings.Fields("a b c d relay order-1 order-2") {
 		q := &Question{ID: id, Kind: Order, Options: []Option{option("a", true), option("b", true)}}
-		if q.Right(ids(q.Shuffled())) {
+		if q.Right(ids(q.Shuffled("me"))) {
 			t.Errorf("question %s is shown in the right order", id)
 		}
-	}
-	if got := ids(one.Shuffled()); !cmp.Equal(got, []string{"a", "b", "c"}) {
-		t.Errorf("one-of is shown as %v", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package course
 import (
 	"encoding/json"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 
@@ -84,6 +85,54 @@ func TestSetupCarriesLastApplied(t *testing.T) {
 	}
 	if n == 0 {
 		t.Error("no start state has the note")
+	}
+}
+
+// TestShownTestsExist: a question that names a Go test for what it says names one that there is.
+func TestShownTestsExist(t *testing.T) {
+	l, err := Load(lessons.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string][]string{}
+	for _, c := range l.Courses {
+		for _, level := range c.Levels {
+			for _, q := range level.Quiz {
+				for _, s := range q.Shown {
+					if strings.HasPrefix(s, "Test") {
+						named[s] = append(named[s], c.ID+"/"+level.ID+"/"+q.ID)
+					}
+				}
+			}
+		}
+	}
+	if len(named) == 0 {
+		return
+	}
+	for _, dir := range []string{"internal", "cmd", "web", "hack"} {
+		err := fs.WalkDir(os.DirFS("../.."), dir, func(p string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && d.Name() == "node_modules":
+				return fs.SkipDir
+			case !strings.HasSuffix(p, "_test.go"):
+				return nil
+			}
+			raw, err := os.ReadFile("../../" + p)
+			for name := range named {
+				if strings.Contains(string(raw), "func "+name+"(") {
+					delete(named, name)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, questions := range named {
+		t.Errorf("there is no %s, which shows %v", name, questions)
 	}
 }
 

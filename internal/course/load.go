@@ -153,7 +153,7 @@ func (b *builder) level(number int, n levelNode) {
 	}
 	var quiz quizFile
 	if b.read(path.Join(dir, "quiz.yaml"), &quiz) {
-		b.quiz(l, path.Join(dir, "quiz.yaml"), quiz)
+		(&quizBuilder{builder: b, level: l, file: path.Join(dir, "quiz.yaml")}).build(quiz)
 	}
 	b.lessons(l, dir)
 }

@@ -171,16 +171,26 @@ type quizFile struct {
 }
 
 type questionNode struct {
-	ID      word         `yaml:"id" rule:"required" doc:"unique within the course"`
-	Kind    word         `yaml:"kind" rule:"required" enum:"one|several|order"`
-	Text    prose        `yaml:"text" rule:"required" doc:"Markdown"`
-	Options []optionNode `yaml:"options" rule:"required" doc:"for kind order: in the right order"`
-	Line    int          `yaml:"-"`
+	ID        word                  `yaml:"id" rule:"required" doc:"unique within the course"`
+	Kind      word                  `yaml:"kind" rule:"required" enum:"one|several|order|match|truth|type|cluster"`
+	Text      prose                 `yaml:"text" rule:"required" doc:"Markdown; for kind truth: the claim"`
+	Topic     word                  `yaml:"topic" doc:"what it is about, for the score per topic: a slug"`
+	Shown     []word                `yaml:"shown" doc:"what shows that it is true: exercises of the course, or Go tests (TestName)"`
+	Options   []optionNode          `yaml:"options" doc:"for kind order: in the right order; truth: the reasons; type: answers with an explanation of their own"`
+	Is        word                  `yaml:"is" enum:"true|false" doc:"kind truth: what the claim is"`
+	Objects   map[string]objectNode `yaml:"objects" doc:"kind cluster: variables for live objects"`
+	Let       []letNode             `yaml:"let" doc:"kind cluster: named intermediate values"`
+	That      word                  `yaml:"that" doc:"kind cluster: CEL with the variable answer, true for a right one"`
+	Why       prose                 `yaml:"why" doc:"kind cluster: shown with a right answer; {CEL} is filled in"`
+	Otherwise prose                 `yaml:"otherwise" doc:"kinds type and cluster: shown with any other answer; kind cluster: {CEL} is filled in"`
+	Line      int                   `yaml:"-"`
 }
 
 type optionNode struct {
-	ID    word  `yaml:"id" rule:"required"`
-	Text  prose `yaml:"text" rule:"required"`
-	Why   prose `yaml:"why" rule:"required" doc:"why it is right, or wrong, or comes here"`
-	Right bool  `yaml:"right"`
+	ID     word   `yaml:"id" rule:"required"`
+	Text   prose  `yaml:"text" rule:"required"`
+	Pair   prose  `yaml:"pair" doc:"kind match: what belongs to it"`
+	Accept []word `yaml:"accept" doc:"kind type: spellings of this answer; numbers are compared as numbers"`
+	Why    prose  `yaml:"why" rule:"required" doc:"why it is right, or wrong, or comes here"`
+	Right  bool   `yaml:"right"`
 }

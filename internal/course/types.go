@@ -120,32 +120,46 @@ type Wrong struct {
 // QuestionKind is how a question is answered.
 type QuestionKind string
 
-// The kinds of questions.
+// The kinds of questions, and what an answer to each is (Question.Valid).
 const (
-	OneOf     QuestionKind = "one"     // exactly one option
-	SeveralOf QuestionKind = "several" // all right ones and no other
-	Order     QuestionKind = "order"   // all options in the right order
+	OneOf     QuestionKind = "one"     // the id of an option
+	SeveralOf QuestionKind = "several" // the ids of all right ones and no other
+	Order     QuestionKind = "order"   // all ids in the right order
+	Match     QuestionKind = "match"   // ID=ID for each option: whose pair belongs to it
+	Truth     QuestionKind = "truth"   // "true" or "false", and the id of the reason
+	Typed     QuestionKind = "type"    // the text that was typed
+	InCluster QuestionKind = "cluster" // the text that was typed, judged by the learner's cluster
 )
 
 // Question is a quiz question.
 type Question struct {
-	ID   string // unique within the course
-	Kind QuestionKind
-	Text lab.Text // Markdown
-	HTML lab.Text // safe HTML
-	// Options in the author's order; for kind order that is the right order, so
-	// show Shuffled.
+	ID    string // unique within the course
+	Kind  QuestionKind
+	Topic string // a slug; may be empty
+	// Shown names what shows that the question is true: exercises of the course, or Go tests.
+	Shown []string
+	Text  lab.Text // Markdown
+	HTML  lab.Text // safe HTML
+	// Options in the author's order, which tells the right one: show Shuffled. Of kind truth
+	// they are the reasons, of kind type the answers that have an explanation of their own.
 	Options []Option
+	Is      bool // kind truth: the claim is true
+	// Otherwise is safe HTML for an answer of kind type that is none of the options.
+	Otherwise lab.Text
+	// Check judges kind cluster; its messages explain.
+	Check *checker.Check
 }
 
-// Option is an answer to choose or to put in order.
+// Option is an answer to choose, to match or to put in order.
 type Option struct {
 	ID      string
 	Text    lab.Text // Markdown
 	HTML    lab.Text // safe HTML, inline
+	Pair    lab.Text // kind match: plain text of what belongs to it
+	Accept  []string // kind type: spellings
 	Why     lab.Text // why it is right or wrong; for kind order: why it comes here
 	WhyHTML lab.Text // safe HTML, inline
-	Right   bool     // always true for kind order
+	Right   bool     // always true for kinds order and match
 }
 
 // Document is a lesson in one language, cut into sections.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"kubistro/internal/course"
 	"kubistro/internal/lab"
 	"kubistro/internal/terminal"
 )
@@ -25,6 +26,9 @@ type API interface {
 	Kubeconfigs
 	Kitchens
 	Loops
+	// Ask judges a typed answer to a question about the cluster of the learner's running session of a
+	// course. CodeConflict without a session, CodeUnavailable while its cluster can't be read.
+	Ask(ctx context.Context, learner lab.LearnerID, courseID string, q *course.Question, answer string) (lab.CheckResult, error)
 }
 
 // Kitchens is what can be done to a cluster's nodes from outside. The methods wake the

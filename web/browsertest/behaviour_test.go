@@ -209,9 +209,20 @@ func TestQuizExplainsAndRemembers(t *testing.T) {
 	}
 	b.do(`document.querySelector('[data-question=relay] .js-send').click()`)
 	b.wait("the order", "document.querySelector('[data-question=relay]').dataset.correct === 'true'")
+	for question, do := range map[string]string{
+		"who":     `for (const s of q.querySelectorAll('.js-pair')) s.value = s.closest('.js-option').dataset.option`,
+		"moves":   `q.querySelector('input[value=false]').click(); q.querySelector('input[value=never]').click()`,
+		"sign":    `q.querySelector('.js-typed').value = ' ｓｉｇｔｅｒｍ '`,
+		"your-ip": `q.querySelector('.js-typed').value = '10.96.0.7'`,
+	} {
+		b.do(`(() => { const q = document.querySelector('[data-question="` + question + `"]'); ` + do + `; q.querySelector('.js-send').click() })()`)
+		b.wait(question, `document.querySelector('[data-question="`+question+`"]').dataset.correct === 'true'`)
+	}
 	b.run(chromedp.Navigate(s.URL + levelPath + "?lang=zh-TW"))
-	b.wait("the stored answers", "document.querySelectorAll('.js-question[data-correct=true]').length === 2")
-	b.wait("the score", "document.querySelector('.js-quiz-score').textContent.includes('2')")
+	b.wait("the stored answers", "document.querySelectorAll('.js-question[data-correct=true]').length === 6")
+	b.wait("the score", "document.querySelector('.js-quiz-score').textContent.includes('6')")
+	b.wait("the answers themselves", `[...document.querySelectorAll('[data-question=who] .js-pair')].every(s => s.disabled && s.value === s.closest('.js-option').dataset.option) &&
+		document.querySelector('[data-question=moves] .js-truth input[value=false]').checked && document.querySelector('[data-question=sign] .js-typed').value === 'ｓｉｇｔｅｒｍ'`)
 }
 
 func TestEditorTellsOfConflictsAndEdits(t *testing.T) {

@@ -78,6 +78,7 @@ type LevelPage struct {
 	Level    *course.Level
 	Doc      *course.Document
 	Percent  int
+	Seed     string   // the order of quiz options is the learner's own
 	Missing  []string // capabilities that the driver lacks: the level can't be done here
 	Next     *course.Level
 	Previous *course.Level

@@ -115,6 +115,30 @@ func questions() []*course.Question {
 				{ID: "r3", Right: true, HTML: both("排程器選節點", "The scheduler chooses a node"), Text: both("選節點", "choose")},
 			},
 		},
+		{
+			ID: "who", Kind: course.Match, HTML: both("<p>誰做什麼？</p>", "<p>Who does what?</p>"),
+			Options: []course.Option{
+				{ID: "kubelet", Right: true, HTML: both("kubelet", "kubelet"), Pair: both("啟動容器", "starts containers"), WhyHTML: both("在節點上。", "On the node.")},
+				{ID: "scheduler", Right: true, HTML: both("排程器", "scheduler"), Pair: both("選節點", "chooses nodes"), WhyHTML: both("只選一次。", "Once.")},
+				{ID: "owner", Right: true, HTML: both("老闆", "the owner"), Pair: both("吃午餐", "has lunch"), WhyHTML: both("祝他胃口好。", "Enjoy.")},
+			},
+		},
+		{
+			ID: "moves", Kind: course.Truth, HTML: both("<p>Pod 會搬到另一個節點。</p>", "<p>A Pod moves to another node.</p>"),
+			Options: []course.Option{
+				{ID: "never", Right: true, HTML: both("它只會被換成新的", "it is only ever replaced"), WhyHTML: both("對。", "Right.")},
+				{ID: "load", HTML: both("哪裡空就去哪裡", "it goes where there is room"), WhyHTML: both("指派之後就不動了。", "Once assigned it stays.")},
+				{ID: "feet", HTML: both("它有腳", "it has feet"), WhyHTML: both("沒有。", "It hasn't.")},
+			},
+		},
+		{
+			ID: "sign", Kind: course.Typed, HTML: both("<p>結束前收到哪個訊號？</p>", "<p>Which signal comes first at the end?</p>"), Otherwise: both("想想「把菜做完」。", "Think of “finish your dish”."),
+			Options: []course.Option{
+				{ID: "term", Right: true, Accept: []string{"SIGTERM", "TERM", "15"}, WhyHTML: both("先請他收尾。", "It asks first.")},
+				{ID: "kill", Accept: []string{"SIGKILL"}, WhyHTML: both("那是最後。", "That is the last one.")},
+			},
+		},
+		{ID: "your-ip", Kind: course.InCluster, HTML: both("<p>你的 grill 的 ClusterIP？</p>", "<p>Your grill's ClusterIP?</p>")},
 	}
 }
 

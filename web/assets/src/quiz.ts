@@ -70,7 +70,7 @@ class Question {
     });
     find(".js-retry", form)?.addEventListener("click", () => {
       this.again();
-      find<HTMLElement>("input, .js-up", form)?.focus();
+      find<HTMLElement>("input, select, .js-up", form)?.focus();
     });
     for (const o of this.options()) {
       find(".js-up", o)?.addEventListener("click", () => this.move(o, -1));
@@ -94,8 +94,13 @@ class Question {
         input.checked = chosen;
         input.disabled = true;
       }
+      const pair = find<HTMLSelectElement>(".js-pair", o);
+      if (pair) {
+        pair.value = v.answer.find((a) => a.startsWith(`${id}=`))?.slice(id.length + 1) ?? "";
+        pair.disabled = true;
+      }
       for (const b of all<HTMLButtonElement>("button", o)) b.disabled = true;
-      o.dataset.chosen = String(chosen && this.kind !== "order");
+      o.dataset.chosen = String((chosen || pair !== null) && this.kind !== "order");
       const rightPlace = this.kind === "order" ? v.options.findIndex((x) => x.id === id) === v.answer.indexOf(id) : Boolean(info?.right);
       o.dataset.right = String(rightPlace);
       const why = find(".js-why", o);
@@ -105,8 +110,25 @@ class Question {
         why.hidden = this.kind === "order" && !v.correct ? true : inLang(info.why) === "";
       }
     }
+    for (const r of all<HTMLInputElement>(".js-truth input", this.form)) {
+      r.checked = v.answer[0] === r.value;
+      r.disabled = true;
+      const label = r.closest("label");
+      if (label) label.dataset.right = String(r.value === String(v.truth));
+    }
+    const typed = find<HTMLInputElement>(".js-typed", this.form);
+    if (typed) {
+      typed.value = v.answer[0] ?? "";
+      typed.disabled = true;
+    }
+    const said = find(".js-said", this.form);
+    if (said && v.why) {
+      // From the server's lessons, with values of the cluster escaped.
+      said.innerHTML = inLang(v.why);
+      said.hidden = false;
+    }
     this.buttons(true);
-    say(find(".js-verdict", this.form), v.correct ? t("quiz.right") : t("quiz.wrong"));
+    say(find(".js-verdict", this.form), v.correct ? t("quiz.right") : typed ? t("quiz.wrong.typed") : t("quiz.wrong"));
   }
 
   again(): void {
@@ -121,10 +143,17 @@ class Question {
         input.disabled = false;
         input.checked = false;
       }
-      for (const b of all<HTMLButtonElement>("button", o)) b.disabled = false;
+      for (const b of all<HTMLButtonElement | HTMLSelectElement>("button, select", o)) b.disabled = false;
       const why = find(".js-why", o);
       if (why) why.hidden = true;
     }
+    for (const i of all<HTMLInputElement>(".js-truth input, .js-typed", this.form)) {
+      i.disabled = false;
+      i.checked = false;
+      delete i.closest("label")?.dataset.right;
+    }
+    const said = find(".js-said", this.form);
+    if (said) said.hidden = true;
     this.buttons(false);
     say(find(".js-verdict", this.form), "");
     this.number();
@@ -141,8 +170,31 @@ class Question {
     if (retry) retry.hidden = !answered || Boolean(this.verdict?.correct);
   }
 
+  /** What is chosen or typed, in the form of the kind of question; empty while something is open. */
+  private answer(): string[] {
+    switch (this.kind) {
+      case "order":
+        return this.options().map((o) => o.dataset.option ?? "");
+      case "match": {
+        const pairs = this.options().map((o) => [o.dataset.option ?? "", find<HTMLSelectElement>(".js-pair", o)?.value ?? ""]);
+        return pairs.some(([, p]) => p === "") ? [] : pairs.map(([o, p]) => `${o}=${p}`);
+      }
+      case "truth": {
+        const truth = find<HTMLInputElement>(".js-truth input:checked", this.form)?.value;
+        const reason = find<HTMLInputElement>(".js-option input:checked", this.form)?.value;
+        return truth && reason ? [truth, reason] : [];
+      }
+      case "type":
+      case "cluster": {
+        const text = find<HTMLInputElement>(".js-typed", this.form)?.value.trim();
+        return text ? [text] : [];
+      }
+    }
+    return all<HTMLInputElement>("input:checked", this.form).map((i) => i.value);
+  }
+
   private async send(): Promise<void> {
-    const answer = this.kind === "order" ? this.options().map((o) => o.dataset.option ?? "") : all<HTMLInputElement>("input:checked", this.form).map((i) => i.value);
+    const answer = this.answer();
     if (answer.length === 0) {
       say(find(".js-verdict", this.form), t("quiz.choose"));
       return;

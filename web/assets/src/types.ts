@@ -165,4 +165,6 @@ export interface Verdict {
   correct: boolean;
   attempts: number;
   options: { id: string; right: boolean; why: Text }[];
+  truth?: boolean;
+  why?: Text;
 }
