@@ -99,10 +99,10 @@ func chain(t *testing.T) *course.Library {
 	files := fstest.MapFS{}
 	for name, text := range map[string]string{
 		"restaurant/course.yaml":          "title: " + title + "\nsummary: " + title + "\nlevels:\n  - {title: " + title + ", summary: " + title + "}\n  - {title: " + title + ", summary: " + title + "}\n",
-		"restaurant/1/level.yaml":         level,
+		"restaurant/1/level.yaml":         chainLevel,
 		"restaurant/2/level.yaml":         chainSecond,
 		"restaurant/2/manifests/box.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: box}\nspec:\n  containers:\n    - {name: box, image: \"toolbox:1.0\", command: [sleep, infinity]}\n",
-		"restaurant/1/quiz.yaml":          "questions: []\n", "restaurant/2/quiz.yaml": "questions: []\n",
+		"restaurant/1/quiz.yaml":          "questions: []\n", "restaurant/2/quiz.yaml": "questions:\n  - {id: ask, kind: cluster, text: " + title + ", objects: {grill: {kind: Deployment, name: grill}}, that: answer == string(grill.spec.replicas), why: " + title + ", otherwise: {zh-TW: 不, en: 'not {answer}'}}\n",
 		"restaurant/1/lesson.zh-TW.md": "# 一\n", "restaurant/1/lesson.en.md": "# One\n",
 		"restaurant/2/lesson.zh-TW.md": "# 二\n", "restaurant/2/lesson.en.md": "# Two\n",
 	} {
@@ -144,8 +144,9 @@ func TestCatchUp(t *testing.T) {
 	if program == "" {
 		t.Fatal("KUBISTRO_LABSERVER names no labserver: run the tests with make test")
 	}
+	library := chain(t)
 	s := serve(t, t.TempDir(), func(_ *cluster.Config, c *session.Config) {
-		c.Library, c.Program, c.Args = chain(t), program, []string{"terminal-child"}
+		c.Library, c.Program, c.Args = library, program, []string{"terminal-child"}
 	})
 	defer s.stop()
 	v, _, err := s.Open(t.Context(), me, "restaurant")
@@ -175,6 +176,16 @@ func TestCatchUp(t *testing.T) {
 	list, err = s.Exercises(t.Context(), me, v.ID, "1")
 	if err != nil || list[0].Done || list[1].Done || list[1].Waits != nil {
 		t.Errorf("what the lab did: %+v (%v), want nothing credited and nothing to wait for", list, err)
+	}
+
+	q := library.Course("restaurant").Question("ask")
+	for answer, status := range map[string]lab.CheckStatus{"2": lab.CheckMet, "3": lab.CheckNotMet} {
+		if r, err := s.Ask(t.Context(), me, "restaurant", q, answer); err != nil || r.Status != status {
+			t.Errorf("a question about the cluster, answered %s: %+v %v", answer, r, err)
+		}
+	}
+	if _, err := s.Ask(t.Context(), somebody, "restaurant", q, "2"); lab.AsError(err).Code != lab.CodeConflict {
+		t.Errorf("without a session: %v", err)
 	}
 
 	t.Run("guests and requests", func(t *testing.T) {
