@@ -72,17 +72,13 @@ $(ASSETS)/dist/manifest.json: $(ASSETS)/node_modules/.package-lock.json $(ASSET_
 	@npm run --silent build --prefix $(ASSETS)
 
 .PHONY: test
-test: build chromium ## Go, TypeScript and browser tests; all but test-system
+test: build chromium ## Go, TypeScript and browser tests
 	@$(call say,checking and testing TypeScript)
 	@npm run --silent check --prefix $(ASSETS)
 	@npm run --silent test --prefix $(ASSETS) -- --test-reporter=tap > bin/typescript.tap || { cat bin/typescript.tap; exit 1; }
 	@$(call say,testing Go: units$(,) real control planes$(,) headless Chromium)
 	@# One package at a time: several measure what a learner feels, and share two cores with a browser.
-	@go test -json -vet=off -count=1 -p 1 -timeout 25m $$(go list ./... | grep -v /internal/systemtest) | go run ./hack/testreport -tap bin/typescript.tap
-
-.PHONY: test-system
-test-system: build ## one learner's abuse against another's commands; wants a quiet machine
-	@go test -vet=off -count=1 -v -timeout 10m ./internal/systemtest
+	@go test -json -vet=off -count=1 -p 1 -timeout 25m ./... | go run ./hack/testreport -tap bin/typescript.tap
 
 .PHONY: chromium
 chromium:

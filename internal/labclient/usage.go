@@ -16,18 +16,20 @@ type Usage struct {
 	Percent float64 // of one core, of one cluster
 }
 
-// Idle watches the cluster hosts for the given time; memory is read at its end.
+// Idle leaves the cluster hosts alone for the given time, so that their start is over,
+// and then watches them for as long again; memory is read at its end.
 func (s *Server) Idle(ctx context.Context, d time.Duration) (Usage, error) {
 	pids := s.hosts()
 	if len(pids) == 0 {
 		return Usage{}, errors.New("no clusterhost process found")
 	}
+	if err := pause(ctx, d); err != nil {
+		return Usage{}, err
+	}
 	before := ticks(pids)
 	began := time.Now()
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-		return Usage{}, ctx.Err()
+	if err := pause(ctx, d); err != nil {
+		return Usage{}, err
 	}
 	const ticksPerSecond = 100 // USER_HZ, fixed by the Linux ABI
 	spent := float64(ticks(pids)-before) / ticksPerSecond
@@ -37,6 +39,15 @@ func (s *Server) Idle(ctx context.Context, d time.Duration) (Usage, error) {
 	}
 	u.PSS /= int64(len(pids))
 	return u, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Largest are the resident bytes of the largest cluster host and of the largest

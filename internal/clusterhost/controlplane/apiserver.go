@@ -108,6 +108,8 @@ func startAPIServer(ctx context.Context, parts apiServerParts, prepare func(*api
 	if err != nil {
 		return nil, fmt.Errorf("API server: %w", err)
 	}
+	// All types that the server knows have been made from them; a document that is asked for makes them again.
+	generic.OpenAPIV3Config.Definitions = nil
 	go func() {
 		defer close(s.done)
 		s.err = prepared.Run(ctx)

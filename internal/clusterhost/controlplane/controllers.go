@@ -58,11 +58,12 @@ type controllerConfig struct {
 	pki       *pki
 	transport http.RoundTripper
 	clock     *pace.Clock
+	informers informers.SharedInformerFactory // the API server's own
 	log       *slog.Logger
 }
 
 func (h *Host) controllerConfig() controllerConfig {
-	return controllerConfig{h.pki, h.transport, h.clock, h.log}
+	return controllerConfig{h.pki, h.transport, h.clock, h.api.informers, h.log}
 }
 
 // complete reads the options; it doesn't speak to the API server yet.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
-	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericfeatures "k8s.io/apiserver/pkg/features"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
@@ -23,6 +23,8 @@ import (
 	"k8s.io/apiserver/pkg/util/openapi"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	openapicommon "k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/common/restfuladapter"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/controlplane"
@@ -127,11 +129,23 @@ func serve(c *genericapiserver.Config, s options.CompletedOptions, parts apiServ
 // describe sets the OpenAPI documents.
 func describe(c *genericapiserver.Config) {
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
-	namer := openapinamer.NewDefinitionNamer(schemes()...)
+	namer := apiopenapi.NewDefinitionNamer(schemes()...)
 	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	c.OpenAPIConfig.Info.Title = "Kubernetes"
+	c.OpenAPIConfig.GetOperationIDAndTagsFromRoute = operationIDAndTags
 	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
 	c.OpenAPIV3Config.Info.Title = "Kubernetes"
+	c.OpenAPIV3Config.GetOperationIDAndTagsFromRoute = operationIDAndTags
+}
+
+// operationIDAndTags is what the builders would set by themselves, as a function that
+// keeps the builder and with it all definitions in memory.
+func operationIDAndTags(r openapicommon.Route) (string, []string, error) {
+	a, ok := r.(*restfuladapter.RouteAdapter)
+	if !ok {
+		return "", nil, fmt.Errorf("OpenAPI: a route is a %T", r)
+	}
+	return apiopenapi.GetOperationIDAndTags(a.Route)
 }
 
 func storageFactory(c *genericapiserver.Config, s options.CompletedOptions, parts apiServerParts) (*serverstorage.DefaultStorageFactory, error) {

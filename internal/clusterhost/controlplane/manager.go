@@ -26,12 +26,15 @@ import (
 const controllerStop = 30 * time.Second
 
 // controllerManager is kube-controller-manager's controllers, each with a context of
-// its own. Its methods aren't for concurrent use, but for names.
+// its own.
 type controllerManager struct {
 	cfg    controllerConfig
 	config *config.CompletedConfig
 	ctx    context.Context
 	cancel context.CancelFunc
+
+	change    sync.Mutex        // held while a controller is built or stopped
+	postponed map[string]func() // by name: how waiting for its first object ends
 
 	mu      sync.Mutex
 	running map[string]*runningController
@@ -52,7 +55,9 @@ func startControllers(ctx context.Context, cfg controllerConfig, home []string) 
 	if err != nil {
 		return nil, err
 	}
-	m := &controllerManager{cfg: cfg, config: complete, running: map[string]*runningController{}}
+	m := &controllerManager{cfg: cfg, config: complete, postponed: map[string]func(){}, running: map[string]*runningController{}}
+	m.change.Lock()
+	defer m.change.Unlock()
 	m.ctx, m.cancel = context.WithCancel(ctx)
 	cc, err := m.context(m.ctx)
 	if err != nil {
@@ -65,9 +70,16 @@ func startControllers(ctx context.Context, cfg controllerConfig, home []string) 
 		if slices.Contains(home, name) {
 			continue
 		}
+		if postponed, err := m.postpone(name); err != nil || postponed {
+			if err != nil {
+				m.end(cfg.log)
+				return nil, err
+			}
+			continue
+		}
 		c, err := m.build(m.ctx, cc, name)
 		if err != nil {
-			m.close(cfg.log)
+			m.end(cfg.log)
 			return nil, err
 		}
 		if c != nil {
@@ -187,6 +199,9 @@ func (m *controllerManager) names() []string {
 
 // stop sends one controller home and waits for that.
 func (m *controllerManager) stop(ctx context.Context, name string) error {
+	m.change.Lock()
+	defer m.change.Unlock()
+	m.dontWait(name)
 	m.mu.Lock()
 	c := m.running[name]
 	m.mu.Unlock()
@@ -212,6 +227,14 @@ func (m *controllerManager) stop(ctx context.Context, name string) error {
 // call lets one controller work again. It gets informers of its own: those that the
 // others share have been started, and keep the indexes and handlers of its former life.
 func (m *controllerManager) call(name string) error {
+	m.change.Lock()
+	defer m.change.Unlock()
+	return m.late(name)
+}
+
+// late starts one controller after the others.
+func (m *controllerManager) late(name string) error {
+	m.dontWait(name)
 	if slices.Contains(m.names(), name) {
 		return nil
 	}
@@ -262,6 +285,16 @@ func withIndexes(cc controllerContext, name string) error {
 // close ends all controllers and waits for them, at most stopTimeout.
 func (m *controllerManager) close(log *slog.Logger) {
 	m.cancel()
+	m.change.Lock()
+	defer m.change.Unlock()
+	m.end(log)
+}
+
+func (m *controllerManager) end(log *slog.Logger) {
+	m.cancel()
+	for name := range m.postponed {
+		m.dontWait(name)
+	}
 	m.config.EventBroadcaster.Shutdown()
 	t := time.NewTimer(stopTimeout)
 	defer t.Stop()
