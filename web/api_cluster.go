@@ -90,3 +90,48 @@ func (s *Server) setClock(w http.ResponseWriter, r *http.Request) error {
 	}
 	return s.getClock(w, r)
 }
+
+// listEtcd gives a page of etcd's keys: ?prefix=, ?after=, ?limit=.
+func (s *Server) listEtcd(w http.ResponseWriter, r *http.Request) error {
+	limit, err := number(r, "limit", 0)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	keys, err := s.Lab.EtcdKeys(r.Context(), learnerOf(r), sessionID(r), q.Get("prefix"), q.Get("after"), int(min(limit, lab.EtcdKeysMax)))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, keys)
+	return nil
+}
+
+// etcdValue gives what etcd holds at ?key=.
+func (s *Server) etcdValue(w http.ResponseWriter, r *http.Request) error {
+	v, err := s.Lab.EtcdValue(r.Context(), learnerOf(r), sessionID(r), r.URL.Query().Get("key"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, v)
+	return nil
+}
+
+func (s *Server) getEncryption(w http.ResponseWriter, r *http.Request) error {
+	e, err := s.Lab.Encryption(r.Context(), learnerOf(r), sessionID(r))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, e)
+	return nil
+}
+
+func (s *Server) setEncryption(w http.ResponseWriter, r *http.Request) error {
+	var in lab.EncryptionChange
+	if err := s.readJSON(r, &in); err != nil {
+		return err
+	}
+	if err := s.Lab.SetEncryption(r.Context(), learnerOf(r), sessionID(r), in); err != nil {
+		return err
+	}
+	return s.getEncryption(w, r)
+}

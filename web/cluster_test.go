@@ -45,3 +45,33 @@ func TestKitchensLoopsAndClock(t *testing.T) {
 		t.Errorf("an unknown field: %d %s", r.StatusCode, r.body)
 	}
 }
+
+func TestEtcdAndEncryption(t *testing.T) {
+	c := newClient(t, webtest.NewServer(t, nil))
+	base := "/api/v1/sessions/" + c.open()
+	page := want[lab.EtcdKeys](c, 200, "GET", base+"/etcd?prefix=/registry/secrets/&limit=1", "")
+	if len(page.Keys) != 1 || page.Keys[0].Key != "/registry/secrets/default/door" || !page.More {
+		t.Errorf("first page: %+v", page)
+	}
+	page = want[lab.EtcdKeys](c, 200, "GET", base+"/etcd?prefix=/registry/secrets/&after=/registry/secrets/default/door", "")
+	if len(page.Keys) != 1 || page.Keys[0].Key != "/registry/secrets/default/sauce" || page.More {
+		t.Errorf("second page: %+v", page)
+	}
+	if v := want[lab.EtcdValue](c, 200, "GET", base+"/etcd/value?key=/registry/secrets/default/sauce", ""); len(v.Value) == 0 || v.Size != len(v.Value) {
+		t.Errorf("value: %+v", v)
+	}
+	if e := want[lab.EncryptionState](c, 200, "GET", base+"/encryption", ""); e.On {
+		t.Errorf("encryption of a new cluster: %+v", e)
+	}
+	if e := want[lab.EncryptionState](c, 200, "PUT", base+"/encryption", `{"on":true,"provider":"aescbc"}`); !e.On || e.Provider != "aescbc" {
+		t.Errorf("encryption after switching it on: %+v", e)
+	}
+	for path, code := range map[string]int{"/etcd?limit=many": 400, "/etcd/value?key=/registry/nothing": 404} {
+		if r := c.do("GET", base+path, ""); r.StatusCode != code {
+			t.Errorf("%s: %d %s", path, r.StatusCode, r.body)
+		}
+	}
+	if r := c.do("PUT", base+"/encryption", `{"off":true}`); r.StatusCode != 400 {
+		t.Errorf("an unknown field: %d %s", r.StatusCode, r.body)
+	}
+}

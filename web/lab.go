@@ -23,6 +23,7 @@ type Lab interface {
 	Kitchens
 	Loops
 	Questions
+	Storage
 	// Events subscribes to the frames after number after; a snapshot comes first
 	// when after is 0 or too old.
 	Events(ctx context.Context, learner lab.LearnerID, id string, after uint64) (Subscription, error)
@@ -113,6 +114,14 @@ type Loops interface {
 	SetLoop(ctx context.Context, learner lab.LearnerID, id, name string, home bool) error
 	ClusterClock(ctx context.Context, learner lab.LearnerID, id string) (lab.Clock, error)
 	SetClusterClock(ctx context.Context, learner lab.LearnerID, id string, speed int) error
+}
+
+// Storage is how a cluster is stored.
+type Storage interface {
+	EtcdKeys(ctx context.Context, learner lab.LearnerID, id, prefix, after string, limit int) (lab.EtcdKeys, error)
+	EtcdValue(ctx context.Context, learner lab.LearnerID, id, key string) (lab.EtcdValue, error)
+	Encryption(ctx context.Context, learner lab.LearnerID, id string) (lab.EncryptionState, error)
+	SetEncryption(ctx context.Context, learner lab.LearnerID, id string, k lab.EncryptionChange) error
 }
 
 // Subscription is one client's view of an event stream; for one goroutine.

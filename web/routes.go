@@ -65,6 +65,10 @@ func (s *Server) table() []route {
 		{"PUT", session + "/loops", heavy, s.setLoop},
 		{"GET", session + "/clock", call, s.getClock},
 		{"PUT", session + "/clock", heavy, s.setClock},
+		{"GET", session + "/etcd", call, s.listEtcd},
+		{"GET", session + "/etcd/value", call, s.etcdValue},
+		{"GET", session + "/encryption", call, s.getEncryption},
+		{"PUT", session + "/encryption", heavy, s.setEncryption},
 
 		{"GET", session + "/exercises", call, s.listExercises},
 		{"POST", session + "/exercises/{exercise}/start", heavy, s.startExercise},

@@ -75,7 +75,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) error {
 // showTerminal waits for the terminal, gives it to the reader and sends its output.
 func (s *Server) showTerminal(ctx context.Context, r *http.Request, conn *websocket.Conn, tab string, after uint64, ready chan<- Terminal) error {
 	out := socketSink{conn}
-	t, err := s.Lab.Terminal(ctx, learnerOf(r), sessionID(r), tab)
+	t, err := s.Lab.Terminal(lab.WithLang(ctx, langOf(r)), learnerOf(r), sessionID(r), tab)
 	if err != nil {
 		return s.sendError(ctx, r, out, err)
 	}

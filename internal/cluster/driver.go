@@ -25,6 +25,7 @@ const (
 	CapKitchens       Capability = "kitchens"        // add and remove nodes: KitchenOperator
 	CapControlLoops   Capability = "control-loops"   // send a control loop home and call it back: LoopOperator
 	CapClock          Capability = "clock"           // compressed time: ClockSetter
+	CapEtcd           Capability = "etcd"            // etcd's raw bytes and encryption at rest: StorageOperator
 	CapRealContainers Capability = "real-containers" // any image, a real kernel
 )
 

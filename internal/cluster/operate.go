@@ -36,3 +36,15 @@ type ClockSetter interface {
 	Clock(ctx context.Context) (lab.Clock, error)
 	SetClock(ctx context.Context, speed int) error
 }
+
+// StorageOperator shows how the cluster is stored, and changes it (CapEtcd).
+type StorageOperator interface {
+	// EtcdKeys lists keys that begin with prefix and come after a key, at most limit of them
+	// (0: lab.EtcdKeysMax).
+	EtcdKeys(ctx context.Context, prefix, after string, limit int) (lab.EtcdKeys, error)
+	// EtcdValue reads the raw bytes of a key.
+	EtcdValue(ctx context.Context, key string) (lab.EtcdValue, error)
+	Encryption(ctx context.Context) (lab.Encryption, error)
+	// SetEncryption changes how resources are written from now on; it is in force when it returns.
+	SetEncryption(ctx context.Context, e lab.Encryption) error
+}

@@ -51,7 +51,7 @@ type levelNode struct {
 
 type levelFile struct {
 	Minutes       int            `yaml:"minutes" rule:"required" doc:"how long reading and exercises take"`
-	Needs         []word         `yaml:"needs" enum:"events|audit|network|kitchen-power|kitchens|control-loops|clock|real-containers" doc:"capabilities of the driver"`
+	Needs         []word         `yaml:"needs" enum:"events|audit|network|kitchen-power|kitchens|control-loops|clock|etcd|real-containers" doc:"capabilities of the driver"`
 	MissingImages []word         `yaml:"missingImages" doc:"images in manifests that must not exist, because the lesson wants a failed pull"`
 	Exercises     []exerciseNode `yaml:"exercises" rule:"required"`
 }

@@ -3,7 +3,10 @@
 // It does no I/O and imports the standard library only.
 package lab
 
-import "strings"
+import (
+	"context"
+	"strings"
+)
 
 // Lang is a language of the user interface and of the lessons, as a BCP 47 tag.
 type Lang string
@@ -27,6 +30,21 @@ func ParseLang(tag string) (l Lang, ok bool) {
 		return En, true
 	}
 	return "", false
+}
+
+type langKey struct{}
+
+// WithLang tells a request's language to what works on it.
+func WithLang(ctx context.Context, l Lang) context.Context {
+	return context.WithValue(ctx, langKey{}, l)
+}
+
+// LangOf is the language that WithLang told; English when it told none.
+func LangOf(ctx context.Context) Lang {
+	if l, ok := ctx.Value(langKey{}).(Lang); ok {
+		return l
+	}
+	return En
 }
 
 // Text is a sentence in every language.

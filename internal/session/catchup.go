@@ -85,7 +85,7 @@ func (p *progress) catchUp(ctx context.Context, r *running, e *course.Exercise) 
 	if err := l.home.place(v.Files); err != nil {
 		return err
 	}
-	output, _, err := terminal.Exec(ctx, l.tabs.config(r, "catch-up"), v.Script)
+	output, _, err := terminal.Exec(ctx, l.tabs.config(ctx, r, "catch-up"), v.Script)
 	if err != nil {
 		return lab.Fail(lab.CodeUnavailable, "趕進度的指令執行不了，請再試一次。", "The commands that catch up can't be run. Try again.").Because(err)
 	}

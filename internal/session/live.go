@@ -36,6 +36,7 @@ type live struct {
 	tabs      *tabs
 	edits     *edits
 	works     *works
+	controls  *controls
 	ctx       context.Context // ends with the session's life in this process
 	cancel    context.CancelFunc
 	following sync.WaitGroup
@@ -94,7 +95,7 @@ func openLive(ctx context.Context, s *Service, v store.Session) (*live, error) {
 		Record: l.record, Clock: s.Clock, Log: l.log, System: s.RecordSystem,
 		Changed: l.progress.changed, Saved: saved, Save: l.saveFeed,
 	})
-	l.tabs, l.edits, l.works = newTabs(l), newEdits(l), newWorks(l)
+	l.tabs, l.edits, l.works, l.controls = newTabs(l), newEdits(l), newWorks(l), newControls(l)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.following.Go(l.follow)
 	l.following.Go(func() { l.progress.run(l.ctx) })

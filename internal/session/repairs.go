@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"kubistro/internal/course"
 	"kubistro/internal/lab"
-	"kubistro/internal/session/cleanup"
 	"kubistro/internal/terminal"
 )
 
@@ -121,18 +119,6 @@ func (l *live) cleaned(ctx context.Context) (*running, error) {
 	return r, nil
 }
 
-func (l *live) cleanInPlace(ctx context.Context, r *running) error {
-	select {
-	case <-r.settled:
-	case <-ctx.Done():
-		return errors.New("the cluster doesn't answer")
-	}
-	if err := putBack(ctx, r.instance, r.cluster.Spec()); err != nil {
-		return err
-	}
-	return cleanup.Restore(ctx, r.config, l.baseline(r.cluster.ID()), l.log)
-}
-
 // Solve is part of API.
 func (s *Service) Solve(ctx context.Context, learner lab.LearnerID, id, exercise string, solution int) (lab.Operation, error) {
 	l, e, err := s.exercise(ctx, learner, id, exercise)
@@ -157,7 +143,7 @@ func (l *live) answers(ctx context.Context, of map[string]string) (map[string]st
 			if err != nil {
 				return nil, err
 			}
-			printed, _, err := terminal.Exec(ctx, l.tabs.config(r, "answer"), command)
+			printed, _, err := terminal.Exec(ctx, l.tabs.config(ctx, r, "answer"), command)
 			if err != nil {
 				return nil, fmt.Errorf("session: answer to %s: %w", check, err)
 			}

@@ -29,6 +29,7 @@ type API interface {
 	// Ask judges a typed answer to a question about the cluster of the learner's running session of a
 	// course. CodeConflict without a session, CodeUnavailable while its cluster can't be read.
 	Ask(ctx context.Context, learner lab.LearnerID, courseID string, q *course.Question, answer string) (lab.CheckResult, error)
+	Storage
 }
 
 // Kitchens is what can be done to a cluster's nodes from outside. The methods wake the
@@ -47,6 +48,16 @@ type Loops interface {
 	SetLoop(ctx context.Context, learner lab.LearnerID, id, name string, home bool) error
 	ClusterClock(ctx context.Context, learner lab.LearnerID, id string) (lab.Clock, error)
 	SetClusterClock(ctx context.Context, learner lab.LearnerID, id string, speed int) error
+}
+
+// Storage is how a cluster is stored: etcd's raw bytes and encryption at rest, as Kitchens.
+type Storage interface {
+	// EtcdKeys lists keys that begin with prefix and come after a key, at most limit of them
+	// (0: lab.EtcdKeysMax).
+	EtcdKeys(ctx context.Context, learner lab.LearnerID, id, prefix, after string, limit int) (lab.EtcdKeys, error)
+	EtcdValue(ctx context.Context, learner lab.LearnerID, id, key string) (lab.EtcdValue, error)
+	Encryption(ctx context.Context, learner lab.LearnerID, id string) (lab.EncryptionState, error)
+	SetEncryption(ctx context.Context, learner lab.LearnerID, id string, k lab.EncryptionChange) error
 }
 
 // Sessions is the life of sessions.

@@ -88,7 +88,7 @@ func serve(t *testing.T, dir string, change ...func(*cluster.Config, *session.Co
 		t.Fatal(err)
 	}
 	of, c := cluster.Config{Driver: driver, Dir: dir, Log: log}, session.Config{
-		Store: db, Library: restaurant(t), Dir: dir, Program: os.Args[0], Log: log, ServingCA: []byte("the CA"),
+		Store: db, Library: restaurant(t), Dir: dir, Program: os.Args[0], Args: []string{"terminal-child"}, Log: log, ServingCA: []byte("the CA"),
 	}
 	for _, f := range change {
 		f(&of, &c)

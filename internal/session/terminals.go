@@ -51,7 +51,7 @@ func (t *tabs) get(ctx context.Context, name string) (*terminal.Terminal, error)
 	if len(t.open) >= maxTerminals {
 		return nil, lab.Fail(lab.CodeBusy, "終端機分頁太多了，請先關掉一個。", "There are too many terminal tabs. Close one first.")
 	}
-	term, err := terminal.Start(t.l.ctx, t.config(r, name))
+	term, err := terminal.Start(t.l.ctx, t.config(ctx, r, name))
 	if err != nil {
 		return nil, fmt.Errorf("session: terminal: %w", err)
 	}
@@ -63,12 +63,13 @@ func (t *tabs) get(ctx context.Context, name string) (*terminal.Terminal, error)
 
 // config is that of a terminal of this session; it reaches whatever cluster
 // the session has when a command runs.
-func (t *tabs) config(r *running, name string) terminal.Config {
+func (t *tabs) config(ctx context.Context, r *running, name string) terminal.Config {
 	access := r.instance.REST()
 	return terminal.Config{
 		Program: t.l.s.Program, Args: t.l.s.Args, Home: t.l.home.path,
 		Token: access.BearerToken, ServerName: access.TLSClientConfig.ServerName, CAPEM: access.TLSClientConfig.CAData,
 		DialAPI: t.l.dialAPI, Dial: t.l.dial, Cols: 80, Rows: 24,
+		Cluster: t.l.controls, Lang: string(lab.LangOf(ctx)),
 		Edit:     func(ctx context.Context, path string) error { return t.l.edits.ask(ctx, name, path) },
 		Activity: t.l.touch,
 	}
@@ -159,7 +160,7 @@ func (s *Service) Exec(ctx context.Context, learner lab.LearnerID, id, script st
 	if err != nil {
 		return "", 0, err
 	}
-	output, code, err = terminal.Exec(ctx, l.tabs.config(r, "verify"), script)
+	output, code, err = terminal.Exec(ctx, l.tabs.config(ctx, r, "verify"), script)
 	if err != nil {
 		return output, code, fmt.Errorf("session: run a script: %w", err)
 	}

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"kubistro/internal/terminal/operate"
 )
 
 const (
@@ -27,6 +29,7 @@ const (
 	opAPI    = "api"    // a raw connection to the API server's TLS port
 	opDial   = "dial"   // a connection inside the cluster's network
 	opLookup = "lookup" // a cluster DNS name
+	opLab    = "lab"    // a connection for one request of package operate
 )
 
 type brokerRequest struct {
@@ -101,6 +104,10 @@ func (b *broker) answer(ctx context.Context, req brokerRequest) {
 		return
 	}
 	defer b.open.Add(-1)
+	if req.Op == opLab && b.c.Cluster != nil {
+		b.operate(ctx, ans)
+		return
+	}
 	patience := dialTimeout
 	if req.Millis > 0 { // who has left doesn't hold one of the connections
 		patience = min(patience, time.Duration(req.Millis)*time.Millisecond)
@@ -129,23 +136,48 @@ func (b *broker) answer(ctx context.Context, req brokerRequest) {
 	b.hand(ans, conn)
 }
 
-// hand gives the child one end of a socket pair and carries bytes between the
-// other end and conn until both directions have ended.
-func (b *broker) hand(ans brokerAnswer, conn net.Conn) {
-	defer conn.Close()
+// operate gives the child one end of a socket pair and answers the request that comes over it.
+func (b *broker) operate(ctx context.Context, ans brokerAnswer) {
+	end := b.pair(ans)
+	if end == nil {
+		return
+	}
+	defer end.Close()
+	if !b.track(end) {
+		return
+	}
+	defer b.untrack(end)
+	operate.Serve(ctx, end, b.c.Cluster)
+}
+
+// pair sends one end of a socket pair with an answer and returns the other; nil
+// when there are no more.
+func (b *broker) pair(ans brokerAnswer) net.Conn {
 	ours, theirs, err := socketPair(syscall.SOCK_STREAM)
 	if err != nil {
 		ans.Kind, ans.Text = "busy", "no more connections"
 		b.send(ans, nil)
-		return
+		return nil
 	}
 	end, err := net.FileConn(ours)
 	ours.Close()
-	if err == nil {
-		err = b.send(ans, theirs)
-	}
-	theirs.Close()
+	defer theirs.Close()
 	if err != nil {
+		return nil
+	}
+	if err := b.send(ans, theirs); err != nil {
+		end.Close()
+		return nil
+	}
+	return end
+}
+
+// hand gives the child one end of a socket pair and carries bytes between the
+// other end and conn until both directions have ended.
+func (b *broker) hand(ans brokerAnswer, conn net.Conn) {
+	defer conn.Close()
+	end := b.pair(ans)
+	if end == nil {
 		return
 	}
 	defer end.Close()

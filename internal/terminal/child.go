@@ -26,6 +26,7 @@ import (
 	"kubistro/internal/lab"
 	"kubistro/internal/shell"
 	"kubistro/internal/shell/guest"
+	"kubistro/internal/terminal/operate"
 )
 
 const (
@@ -135,6 +136,9 @@ func (c *inside) commands() map[string]shell.Command {
 	cmds := maps.Clone(shell.Commands())
 	cmds["kubectl"], cmds["k"] = c.kube.run, c.kube.run
 	cmds["guest"] = guest.Command(c.broker.dialStreet, c.say("zh", "en") == "zh")
+	if c.CanOperate {
+		cmds["lab"] = operate.Command(operate.Remote(c.broker.dialLab), c.lang)
+	}
 	for _, name := range []string{"docker", "kind", "minikube", "helm", "ssh", "sudo", "apt", "apt-get", "git", "python", "python3"} {
 		cmds[name] = c.absent
 	}
@@ -210,10 +214,22 @@ func (c *inside) interactive() int {
 		In: inR, Out: &outStream{frames: c.frames}, Resize: sizes, Size: shell.Size{Cols: c.Cols, Rows: c.Rows},
 		Prompt: func() string { return c.prompt(sh) },
 		Complete: func(ctx context.Context, line string, pos int) (int, []string) {
-			return c.kube.complete(ctx, sh, line, pos)
+			return c.complete(ctx, sh, line, pos)
 		},
 		History: c.loadHistory(), OnLine: c.saveHistory, Lang: strings.SplitN(c.Lang, "-", 2)[0],
 	})
+}
+
+// complete proposes what can come at pos in a line.
+func (c *inside) complete(ctx context.Context, sh *shell.Shell, line string, pos int) (int, []string) {
+	start, first := shell.WordStart(line[:pos])
+	if words := lastCommand(line[:start]); !first && c.CanOperate && len(words) > 0 && words[0] == "lab" {
+		if words[len(words)-1] == "-f" {
+			return start, sh.CompleteFile(line[start:pos])
+		}
+		return start, operate.Complete(ctx, operate.Remote(c.broker.dialLab), append(words[1:], line[start:pos]))
+	}
+	return c.kube.complete(ctx, sh, line, pos)
 }
 
 func (c *inside) prompt(sh *shell.Shell) string {

@@ -41,6 +41,7 @@ type hello struct {
 	Script     string `json:"script,omitempty"`
 	CanEdit    bool   `json:"canEdit"`
 	CanLookup  bool   `json:"canLookup"`
+	CanOperate bool   `json:"canOperate"`
 }
 
 type editRequest struct {

@@ -168,6 +168,15 @@ func (b *brokerClient) dialAPI(ctx context.Context) (net.Conn, error) {
 	return r.conn, err
 }
 
+// dialLab opens a connection for one request of package operate.
+func (b *brokerClient) dialLab(ctx context.Context) (net.Conn, error) {
+	r, err := b.ask(ctx, brokerRequest{Op: opLab})
+	if err == nil && r.conn == nil {
+		err = errors.New("no connection came")
+	}
+	return r.conn, err
+}
+
 func (b *brokerClient) lookup(ctx context.Context, name string) ([]string, error) {
 	r, err := b.ask(ctx, brokerRequest{Op: opLookup, Address: name})
 	return r.Addrs, err

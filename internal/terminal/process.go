@@ -45,7 +45,7 @@ func startChild(ctx context.Context, c Config, h hello) (*child, error) {
 		return nil, fmt.Errorf("home: %w", err)
 	}
 	h.Home, h.Token, h.ServerName, h.CAPEM, h.Lang = home, c.Token, c.ServerName, c.CAPEM, c.Lang
-	h.CanEdit, h.CanLookup = c.Edit != nil, c.LookupHost != nil
+	h.CanEdit, h.CanLookup, h.CanOperate = c.Edit != nil, c.LookupHost != nil, c.Cluster != nil
 	inR, inW, err := os.Pipe()
 	if err != nil {
 		return nil, err

@@ -33,6 +33,7 @@ import (
 	"sync"
 
 	"kubistro/internal/lab"
+	"kubistro/internal/terminal/operate"
 )
 
 // Config is what a terminal needs.
@@ -58,6 +59,8 @@ type Config struct {
 	// Edit opens a file of the home in the browser's editor and returns when the
 	// learner is done with it (kubectl edit); nil: editing is refused with a reason.
 	Edit func(ctx context.Context, path string) error
+	// Cluster is what the command lab works on; nil: there is no such command.
+	Cluster operate.Cluster
 	// Activity is called for each key press.
 	Activity func()
 }

@@ -53,6 +53,7 @@ type Session struct {
 	kitchens      []lab.KitchenState
 	schedulerHome bool
 	speed         int
+	encryption    lab.EncryptionState
 }
 
 // Learner is whose session it is.

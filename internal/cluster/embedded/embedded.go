@@ -132,7 +132,7 @@ func (d *Driver) Name() string { return "embedded" }
 // Capabilities lists what its clusters can do.
 func (d *Driver) Capabilities() []cluster.Capability {
 	return []cluster.Capability{cluster.CapEvents, cluster.CapAudit, cluster.CapNetwork,
-		cluster.CapKitchenPower, cluster.CapKitchens, cluster.CapControlLoops, cluster.CapClock}
+		cluster.CapKitchenPower, cluster.CapKitchens, cluster.CapControlLoops, cluster.CapClock, cluster.CapEtcd}
 }
 
 var goodID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)

@@ -13,6 +13,7 @@ var (
 	_ cluster.KitchenOperator = (*instance)(nil)
 	_ cluster.LoopOperator    = (*instance)(nil)
 	_ cluster.ClockSetter     = (*instance)(nil)
+	_ cluster.StorageOperator = (*instance)(nil)
 )
 
 // operate does one call of the control API and makes a *lab.Error of its error.
@@ -25,15 +26,16 @@ func (in *instance) operate(call func() error) error {
 
 // refusal says for people why the host didn't do what it was asked for.
 func refusal(err error) error {
+	why := controlapi.Reason(err)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, controlapi.ErrInvalid):
-		return lab.Fail(lab.CodeInvalid, "叢集不接受這項設定。", "The cluster doesn't accept this setting.").Because(err)
+		return lab.Fail(lab.CodeInvalid, "叢集不接受這項設定："+why, "The cluster doesn't accept this setting: "+why).Because(err)
 	case errors.Is(err, controlapi.ErrNotFound):
-		return lab.Fail(lab.CodeNotFound, "叢集裡沒有這個名稱的東西。", "There is nothing of this name in the cluster.").Because(err)
+		return lab.Fail(lab.CodeNotFound, "叢集裡沒有這個名稱的東西："+why, "There is nothing of this name in the cluster: "+why).Because(err)
 	case errors.Is(err, controlapi.ErrConflict):
-		return lab.Fail(lab.CodeConflict, "以叢集目前的狀態，無法這麼做。", "The cluster can't do this in its present state.").Because(err)
+		return lab.Fail(lab.CodeConflict, "以叢集目前的狀態，無法這麼做："+why, "The cluster can't do this in its present state: "+why).Because(err)
 	}
 	return lab.Fail(lab.CodeUnavailable, "叢集現在無法處理，請稍後再試。", "The cluster can't do this right now. Try again in a moment.").Because(err)
 }
@@ -84,4 +86,27 @@ func (in *instance) Clock(ctx context.Context) (out lab.Clock, err error) {
 // SetClock changes how periods are compressed.
 func (in *instance) SetClock(ctx context.Context, speed int) error {
 	return in.operate(func() error { return in.client.SetClock(ctx, controlapi.ClockRequest{Speed: speed}) })
+}
+
+// EtcdKeys lists a page of etcd's keys.
+func (in *instance) EtcdKeys(ctx context.Context, prefix, after string, limit int) (out lab.EtcdKeys, err error) {
+	err = in.operate(func() (err error) { out, err = in.client.EtcdKeys(ctx, prefix, after, limit); return err })
+	return out, err
+}
+
+// EtcdValue reads the raw bytes of a key.
+func (in *instance) EtcdValue(ctx context.Context, key string) (out lab.EtcdValue, err error) {
+	err = in.operate(func() (err error) { out, err = in.client.EtcdValue(ctx, key); return err })
+	return out, err
+}
+
+// Encryption tells how resources are encrypted at rest.
+func (in *instance) Encryption(ctx context.Context) (out lab.Encryption, err error) {
+	err = in.operate(func() (err error) { out, err = in.client.Encryption(ctx); return err })
+	return out, err
+}
+
+// SetEncryption changes how resources are written from now on.
+func (in *instance) SetEncryption(ctx context.Context, e lab.Encryption) error {
+	return in.operate(func() error { return in.client.SetEncryption(ctx, e) })
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"kubistro/internal/lab"
 )
@@ -35,10 +36,29 @@ func StatusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
+// refusal is the error of an answer that is one of the refusals.
+type refusal struct {
+	kind           error
+	call, sentence string
+}
+
+func (r *refusal) Error() string { return "cluster host, " + r.call + ": " + r.sentence }
+func (r *refusal) Unwrap() error { return r.kind }
+
+// Reason is why the host refused, in a sentence that may be shown; empty for an
+// error that is no refusal.
+func Reason(err error) string {
+	var r *refusal
+	if !errors.As(err, &r) {
+		return ""
+	}
+	return strings.TrimPrefix(r.sentence, r.kind.Error()+": ")
+}
+
 // refused is the error of an answer; it is one of the refusals where the status says so.
 func refused(method, path string, resp *http.Response, body []byte) error {
-	if refusal := refusals[resp.StatusCode]; refusal != nil {
-		return fmt.Errorf("cluster host, %s %s: %w: %s", method, path, refusal, body)
+	if kind := refusals[resp.StatusCode]; kind != nil {
+		return &refusal{kind, method + " " + path, string(body)}
 	}
 	return fmt.Errorf("cluster host, %s %s: %s: %s", method, path, resp.Status, body)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kubistro/internal/clusterhost/controlapi"
+	"kubistro/internal/lab"
 )
 
 const (
@@ -18,8 +19,8 @@ const (
 	keyTwo = "YW5vdGhlciBrZXkgb2YgdGhpcnR5LXR3byBieXRlczE="
 )
 
-func encryptionConfig(providers string) controlapi.Encryption {
-	return controlapi.Encryption{Config: "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers: " + providers + "\n"}
+func encryptionConfig(providers string) lab.Encryption {
+	return lab.Encryption{Config: "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers: " + providers + "\n"}
 }
 
 // stored reads what etcd holds of a Secret of namespace default.
@@ -52,7 +53,7 @@ func TestEncryptionAtRest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	set := func(e controlapi.Encryption) {
+	set := func(e lab.Encryption) {
 		t.Helper()
 		if err := shared.SetEncryption(e); err != nil {
 			t.Fatal(err)
@@ -66,7 +67,7 @@ func TestEncryptionAtRest(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() {
-		if err := shared.SetEncryption(controlapi.Encryption{}); err != nil {
+		if err := shared.SetEncryption(lab.Encryption{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -98,7 +99,7 @@ func TestEncryptionAtRest(t *testing.T) {
 		t.Errorf("after a change of the key: %q", got)
 	}
 
-	for name, bad := range map[string]controlapi.Encryption{
+	for name, bad := range map[string]lab.Encryption{
 		"kms":         encryptionConfig("[{kms: {apiVersion: v2, name: host, endpoint: 'unix:///tmp/kms.sock'}}]"),
 		"KMS":         encryptionConfig("[{KMS: {apiVersion: v2, name: host, endpoint: 'unix:///tmp/kms.sock'}}]"),
 		"short key":   encryptionConfig("[{secretbox: {keys: [{name: one, secret: AAAA}]}}]"),

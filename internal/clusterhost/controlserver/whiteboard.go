@@ -8,18 +8,19 @@ import (
 	"strconv"
 
 	"kubistro/internal/clusterhost/controlapi"
+	"kubistro/internal/lab"
 )
 
 // Whiteboard is how the cluster is stored. Errors of its methods before the
 // cluster answers are controlapi.ErrNotReady.
 type Whiteboard interface {
 	// EtcdKeys lists at most limit keys with a prefix that come after a key.
-	EtcdKeys(ctx context.Context, prefix, after string, limit int) (controlapi.EtcdKeys, error)
+	EtcdKeys(ctx context.Context, prefix, after string, limit int) (lab.EtcdKeys, error)
 	// EtcdValue reads a key; false: there is none.
-	EtcdValue(ctx context.Context, key string) (controlapi.EtcdValue, bool, error)
-	Encryption() (controlapi.Encryption, error)
-	// SetEncryption changes nothing when it fails.
-	SetEncryption(controlapi.Encryption) error
+	EtcdValue(ctx context.Context, key string) (lab.EtcdValue, bool, error)
+	Encryption() (lab.Encryption, error)
+	// SetEncryption changes nothing when it fails; a configuration that can't be is controlapi.ErrInvalid.
+	SetEncryption(lab.Encryption) error
 }
 
 const (
@@ -36,8 +37,8 @@ func (s *Server) ServeWhiteboard(w Whiteboard) {
 			http.Error(rw, "limit isn't a number", http.StatusBadRequest)
 			return
 		}
-		if limit == 0 || limit > controlapi.EtcdKeysMax {
-			limit = controlapi.EtcdKeysMax
+		if limit == 0 || limit > lab.EtcdKeysMax {
+			limit = lab.EtcdKeysMax
 		}
 		keys, err := w.EtcdKeys(r.Context(), q.Get("prefix"), q.Get("after"), limit)
 		reply(rw, keys, err)
@@ -60,19 +61,12 @@ func (s *Server) ServeWhiteboard(w Whiteboard) {
 		reply(rw, e, err)
 	})
 	s.mux.HandleFunc("PUT "+controlapi.PathEncryption, func(rw http.ResponseWriter, r *http.Request) {
-		var e controlapi.Encryption
+		var e lab.Encryption
 		if err := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxEncryption)).Decode(&e); err != nil {
 			http.Error(rw, "not an encryption request: "+err.Error(), http.StatusBadRequest)
 			return
 		}
-		switch err := w.SetEncryption(e); {
-		case errors.Is(err, controlapi.ErrNotReady):
-			http.Error(rw, err.Error(), http.StatusServiceUnavailable)
-		case err != nil:
-			http.Error(rw, err.Error(), http.StatusUnprocessableEntity)
-		default:
-			rw.WriteHeader(http.StatusNoContent)
-		}
+		s.result(rw, nil, w.SetEncryption(e))
 	})
 }
 

@@ -24,6 +24,11 @@ type present interface {
 // somebody else, of an object that this actor is known to read. 0 means unknown;
 // it is never guessed, so actors without a rule here get none.
 func (h *history) cause(a act, p present) uint64 {
+	return h.backlog(a.actor, h.reason(a, p))
+}
+
+// reason is the cause of an act by somebody who was at work all the time.
+func (h *history) reason(a act, p present) uint64 {
 	owner := a.owner
 	if owner == (key{}) {
 		if t := h.objects[a.key]; t != nil {
@@ -58,6 +63,8 @@ func (h *history) cause(a act, p present) uint64 {
 		return h.latest(owner, a.actor, deleted).n
 	case "node-controller":
 		return h.node(a, p)
+	case "kube-apiserver": // which deletes the Node of a machine that is taken away
+		return h.latest(a.key, nobody, outside).n
 	case "namespace-controller":
 		if a.key.kind == "Namespace" {
 			return h.latest(a.key, a.actor, deleted).n
@@ -190,6 +197,11 @@ func (h *history) scheduler(a act, p present) uint64 {
 // kubelet follows what others write about its Pods, and what they do inside them. What
 // it reports when nobody did either since the Pod ran (a crash, a probe) comes from the containers: unknown here.
 func (h *history) kubelet(a act, _ string) uint64 {
+	if a.key.kind == "Node" { // what it reports of itself at first, after it was without power, cable or kubelet
+		if m := h.latest(a.key, nobody, outside); m.n > h.latestBy(a.key, a.actor).n {
+			return m.n
+		}
+	}
 	if a.key.kind != "Pod" {
 		return 0
 	}
@@ -237,7 +249,7 @@ func (h *history) slices(a act, owner key, p present) uint64 {
 // node is the life of nodes: taints follow conditions, evictions follow taints.
 func (h *history) node(a act, p present) uint64 {
 	if a.key.kind == "Node" {
-		return h.latest(a.key, a.actor, added|spec|ready).n
+		return h.latest(a.key, a.actor, added|spec|ready|outside).n
 	}
 	pod, ok := p.state(a.key)
 	if !ok || pod.Node == "" {
@@ -247,7 +259,7 @@ func (h *history) node(a act, p present) uint64 {
 	if a.verb == "delete" {
 		return h.latest(node, nobody, spec|deleted).n // its own taint is what it reads
 	}
-	return h.latest(node, a.actor, spec|ready).n
+	return h.latest(node, a.actor, spec|ready|outside).n
 }
 
 // ofEvent finds the frame that a Kubernetes Event tells about: the reporter's

@@ -233,6 +233,11 @@ func (f *Feed) run(ctx context.Context) {
 func (f *Feed) Lab(e lab.Event) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.tell(e)
+}
+
+// tell is Lab; f.mu is held.
+func (f *Feed) tell(e lab.Event) uint64 {
 	e.Type = lab.EventLab
 	if e.Actor == "" {
 		e.Actor = ActorLab

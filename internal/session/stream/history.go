@@ -12,7 +12,7 @@ type key struct{ kind, namespace, name string }
 func keyOf(r lab.ObjectRef) key { return key{r.Kind, r.Namespace, r.Name} }
 
 // aspect says what about an object a frame changed.
-type aspect uint8
+type aspect uint16
 
 const (
 	added   aspect = 1 << iota
@@ -23,6 +23,7 @@ const (
 	deleted        // deletion asked for, or gone
 	running        // a Pod that runs now
 	inside         // a session in a container
+	outside        // something done to a node from outside of the cluster
 )
 
 // mark is a frame in the history of an object.
@@ -59,11 +60,12 @@ type history struct {
 	objects  map[key]*trace
 	children map[key]map[key]struct{}
 	gone     []key
+	absent   map[string]absence // by actor
 	now      func() time.Time
 }
 
 func newHistory(now func() time.Time) *history {
-	return &history{now: now, objects: map[key]*trace{}, children: map[key]map[key]struct{}{}}
+	return &history{now: now, objects: map[key]*trace{}, children: map[key]map[key]struct{}{}, absent: map[string]absence{}}
 }
 
 func (h *history) trace(k key) *trace {

@@ -95,6 +95,8 @@ func (f *Feed) replay(n uint64) {
 			if json.Unmarshal(e.State, &id) == nil {
 				f.events[id.UID] = id.Count
 			}
+		case e.Type == lab.EventLab && e.Actor == ActorLearner:
+			f.history.outside(e.N, e)
 		case e.Type == lab.EventAudit && e.Object.Name != "":
 			f.history.add(k, mark{n: e.N, actor: e.Actor, what: auditAspect(e.Verb)})
 		case e.Type == lab.EventObject && e.Verb == "remove":
