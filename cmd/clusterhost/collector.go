@@ -20,6 +20,7 @@ const (
 // keep an idle cluster small, a busy one would spend half its time on it.
 type collector struct {
 	settled atomic.Bool // the start is over; until then it changes nothing
+	calm    func()      // called when a busy time is over
 
 	last uint64
 	load float64
@@ -40,7 +41,7 @@ func (c *collector) second() {
 		debug.SetGCPercent(gcBusy)
 	default:
 		debug.SetGCPercent(gcRunning)
-		debug.FreeOSMemory()
+		c.calm()
 	}
 }
 

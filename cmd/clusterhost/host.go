@@ -74,7 +74,7 @@ func host(ctx context.Context, s settings, stderr io.Writer) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var c collector
+	c := collector{calm: func() { giveBack(log) }}
 	go watchMemory(ctx, s.memory, func(err error) {
 		log.Error("too much memory; the process ends without ceremony", "err", err)
 		os.Exit(1)

@@ -44,10 +44,15 @@ func settleMemory(ctx context.Context, log *slog.Logger) {
 			t.Stop()
 			return
 		}
-		debug.FreeOSMemory()
-		if err := forgetProgramPages(); err != nil {
-			log.Debug("pages of the program stay mapped", "err", err)
-		}
+		giveBack(log)
+	}
+}
+
+// giveBack returns memory that isn't used now, and pages of the program, to the system.
+func giveBack(log *slog.Logger) {
+	debug.FreeOSMemory()
+	if err := forgetProgramPages(); err != nil {
+		log.Debug("pages of the program stay mapped", "err", err)
 	}
 }
 

@@ -24,7 +24,9 @@ func main() {
 	flag.IntVar(&o.events, "events", 200, "writes whose way to the browser is timed")
 	flag.IntVar(&o.commands, "commands", 30, "commands typed into the terminal")
 	flag.DurationVar(&o.settle, "settle", 30*time.Second, "how long idle clusters are watched")
-	timeout := flag.Duration("timeout", 15*time.Minute, "bound on the whole run")
+	flag.StringVar(&o.only, "only", "", "one group of figures: "+strings.Join(groupNames(), ", "))
+	flag.StringVar(&o.pprof, "pprof", "", "have cluster hosts without a server (groups pods and rush) serve their profiles on this unix socket")
+	timeout := flag.Duration("timeout", 25*time.Minute, "bound on the whole run")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -40,17 +42,43 @@ type options struct {
 	labserver                        string
 	runs, clusters, events, commands int
 	settle                           time.Duration
+	only, pprof                      string
+}
+
+// group is a part of the table that is measured together.
+type group struct {
+	name    string
+	measure func(context.Context, options) ([]figure, error)
+}
+
+func groups() []group {
+	return []group{
+		{"start", coldStarts}, {"claim", poolClaims}, {"wake", wakes}, {"one", oneCluster}, {"many", manyClusters},
+		{"pods", thirtyPods}, {"rush", threeHundredPods},
+	}
+}
+
+func groupNames() []string {
+	var names []string
+	for _, g := range groups() {
+		names = append(names, g.name)
+	}
+	return names
 }
 
 // figure is a row of the table.
 type figure struct{ name, value, goal string }
 
 func run(ctx context.Context, o options) error {
+	if o.only != "" && !slices.Contains(groupNames(), o.only) {
+		return fmt.Errorf("-only: there is no group %q", o.only)
+	}
 	var table []figure
-	for _, measure := range []func(context.Context, options) ([]figure, error){
-		coldStarts, poolClaims, wakes, oneCluster, manyClusters,
-	} {
-		rows, err := measure(ctx, o)
+	for _, g := range groups() {
+		if o.only != "" && o.only != g.name {
+			continue
+		}
+		rows, err := g.measure(ctx, o)
 		if err != nil {
 			return err
 		}
