@@ -1,20 +1,15 @@
 package kubelet_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 )
 
 // dish has a cook prepare a dish through the API server's proxy and says how long that took.
@@ -346,60 +341,4 @@ func TestExtendedResources(t *testing.T) {
 	if p.Status.Reason != "OutOfnvidia.com/gpu" || p.Status.Message != "Pod was rejected: Node didn't have enough resource: nvidia.com/gpu, requested: 1, used: 2, capacity: 2" {
 		t.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
 	}
-}
-
-func TestAutoscalerFollowsUse(t *testing.T) {
-	t.Parallel()
-	h := cluster(t)
-	ns := h.space(t)
-	deploy := func(name string, requests corev1.ResourceList) {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
-		d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "grill-cook:1.4", Args: []string{"--load", "90m"}, Resources: corev1.ResourceRequirements{Requests: requests}}}
-		if _, err := h.client.AppsV1().Deployments(ns).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		a := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		a.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name}
-		a.Spec.MaxReplicas = 3
-		a.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To(int32(50))},
-		}}}
-		if _, err := h.client.AutoscalingV2().HorizontalPodAutoscalers(ns).Create(t.Context(), a, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	deploy("busy", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")})
-	deploy("unknown", nil)
-	find := func(name string, check func(*autoscalingv2.HorizontalPodAutoscaler) bool) {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-		defer cancel()
-		w, err := h.client.AutoscalingV2().HorizontalPodAutoscalers(ns).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer w.Stop()
-		var last *autoscalingv2.HorizontalPodAutoscaler
-		for e := range w.ResultChan() {
-			if a, ok := e.Object.(*autoscalingv2.HorizontalPodAutoscaler); ok {
-				if last = a; check(a) {
-					return
-				}
-			}
-		}
-		t.Fatalf("%s: %+v", name, last)
-	}
-	find("busy", func(a *autoscalingv2.HorizontalPodAutoscaler) bool { // each of three uses 90 % of its request
-		m := a.Status.CurrentMetrics
-		return a.Status.CurrentReplicas == 3 && len(m) == 1 && m[0].Resource != nil && ptr.Deref(m[0].Resource.Current.AverageUtilization, 0) >= 80
-	})
-	find("unknown", func(a *autoscalingv2.HorizontalPodAutoscaler) bool {
-		for _, c := range a.Status.Conditions {
-			if c.Type == autoscalingv2.ScalingActive && c.Status == corev1.ConditionFalse && c.Reason == "FailedGetResourceMetric" && strings.Contains(c.Message, "missing request for cpu in container c of Pod") {
-				return true
-			}
-		}
-		return false
-	})
 }
