@@ -19,7 +19,7 @@ const (
 // always name a tag.
 func Default() *Registry {
 	r := NewRegistry()
-	for _, add := range []func(*Registry) error{addCook, addToolbox, addBusybox, addCurl, addWhoami, addNginx, addPause, addKubectl, addHost, addPrivate, addControllers, addTestImages} {
+	for _, add := range []func(*Registry) error{addCook, addToolbox, addBusybox, addCurl, addWhoami, addNginx, addPause, addKubectl, addHost, addPrivate, addControllers, addTestImages, addTutorials} {
 		if err := add(r); err != nil {
 			panic(err) // a name in this file can't be parsed: every start would fail the same way
 		}

@@ -179,3 +179,19 @@ func network(t *testing.T) (*vnet.Network, *vnet.Interface) {
 	t.Cleanup(func() { n.Close() })
 	return n, guest
 }
+
+// answer asks a server until it listens, and returns what it says.
+func answer(t *testing.T, from *vnet.Interface, url string) (body string) {
+	t.Helper()
+	eventually(t, url+" answers", func() bool {
+		var status int
+		status, body = get(t, from, http.MethodGet, url)
+		return status != 0
+	})
+	return body
+}
+
+// hosts is a hosts file with one name.
+func hosts(name, ip string) map[string][]netip.Addr {
+	return map[string][]netip.Addr{name: {netip.MustParseAddr(ip)}}
+}

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"kubistro/internal/shell"
 )
@@ -94,7 +93,9 @@ func (n *nginx) notice(level, format string, args ...any) {
 func (n *nginx) handler(s site) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sw := &statusWriter{ResponseWriter: w}
-		n.p.Usage.AddCPU(int64(100 * time.Microsecond))
+		if n.p.Usage.Work(r.Context(), nginxRequest) != nil {
+			return // the client or the container is gone
+		}
 		number := n.requests.Add(1)
 		w.Header().Set("Server", "nginx/"+n.version)
 		n.answer(sw, r, s, number)

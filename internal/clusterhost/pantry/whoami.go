@@ -79,7 +79,9 @@ func (w *whoami) handler(verbose bool) http.Handler {
 	mux.HandleFunc("/data", w.data)
 	mux.HandleFunc("/health", w.healthz)
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w.p.Usage.AddCPU(int64(150 * time.Microsecond))
+		if w.p.Usage.Work(r.Context(), whoamiRequest) != nil {
+			return // the client or the container is gone
+		}
 		mux.ServeHTTP(rw, r)
 		if verbose {
 			w.print(`%s - - [%s] "%s %s %s" - -`, r.RemoteAddr, w.p.Clock.Now().UTC().Format("02/Jan/2006:15:04:05 -0700"), r.Method, r.URL.Path, r.Proto)
@@ -177,6 +179,9 @@ func (w *whoami) data(rw http.ResponseWriter, r *http.Request) {
 		sent += int64(n)
 	}
 }
+
+// whoamiRequest is about what an answer costs.
+const whoamiRequest = 150 * time.Microsecond
 
 const (
 	maxData = 64 << 20
