@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -252,6 +253,40 @@ func TestRequestsAreLimited(t *testing.T) {
 	other.Jar = nil
 	if r := other.do("GET", "/api/v1/courses", "", "Cookie", "kubistro_learner="+strings.Repeat("b", 26)); r.StatusCode != 200 {
 		t.Errorf("another learner pays for it: %d", r.StatusCode)
+	}
+}
+
+func TestFirstVisitsOfAnAddressAreLimited(t *testing.T) {
+	for name, cookie := range map[string]func(int) string{
+		"without a cookie": func(int) string { return "x=y" },
+		"made-up learners": func(i int) string { return "kubistro_learner=" + strings.Repeat(string(rune('a'+i)), 26) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := webtest.NewServer(t, func(c *web.Config) {
+				c.Limits = web.DefaultLimits()
+				c.Limits.NewLearners, c.Limits.NewBurst = 0.001, 3
+			})
+			known := newClient(t, s)
+			var codes []int
+			for i := range 6 {
+				if i == 0 {
+					codes = append(codes, known.do("GET", "/api/v1/courses", "").StatusCode)
+					continue
+				}
+				other := newClient(t, s)
+				other.Jar = nil
+				codes = append(codes, other.do("GET", "/api/v1/courses", "", "Cookie", cookie(i)).StatusCode)
+			}
+			if want := []int{200, 200, 200, 429, 429, 429}; !slices.Equal(codes, want) {
+				t.Errorf("codes: %v, want %v", codes, want)
+			}
+			if s.Store.Learners() != 3 {
+				t.Errorf("%d learners were made", s.Store.Learners())
+			}
+			if r := known.do("GET", "/api/v1/courses", ""); r.StatusCode != 200 {
+				t.Errorf("who was here before: %d", r.StatusCode)
+			}
+		})
 	}
 }
 

@@ -41,7 +41,13 @@ func learnerOf(r *http.Request) lab.LearnerID {
 func (s *Server) withLearner(next handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		id, known := cookieLearner(r)
-		if !known {
+		if known && s.seen.due(id) {
+			var err error
+			if known, err = s.Store.Known(r.Context(), id); err != nil {
+				return err
+			}
+		}
+		if !known { // a cookie that somebody made up included
 			if !s.limiter.allow("new", clientAddress(r), s.Limits.NewLearners, s.Limits.NewBurst) {
 				return errTooFast
 			}

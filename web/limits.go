@@ -34,7 +34,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Requests: 30, RequestBurst: 120,
 		Heavy: 1, HeavyBurst: 12,
-		NewLearners: 10, NewBurst: 200,
+		NewLearners: 1, NewBurst: 200, // a class behind one address comes at once
 		Sockets: 24, SocketMessage: 64 << 10,
 		Messages: 200, MessageBurst: 600,
 		SocketBytes: 256 << 10, SocketBurst: 8 << 20, // a paste of 5 MB at once

@@ -8,6 +8,8 @@ import (
 
 // Store is what the server remembers of learners by itself.
 type Store interface {
+	// Known tells whether the learner has been here before.
+	Known(ctx context.Context, id lab.LearnerID) (bool, error)
 	// See notes that the learner was here, and makes them known at the first visit.
 	See(ctx context.Context, id lab.LearnerID) error
 	SetLang(ctx context.Context, id lab.LearnerID, lang lab.Lang) error

@@ -80,6 +80,14 @@ func Store(s *store.Store) web.Store { return database{s} }
 
 type database struct{ s *store.Store }
 
+func (d database) Known(ctx context.Context, id lab.LearnerID) (bool, error) {
+	_, err := d.s.Learner(ctx, id)
+	if e := lab.AsError(err); e != nil && e.Code == lab.CodeNotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func (d database) See(ctx context.Context, id lab.LearnerID) error {
 	_, err := d.s.SeeLearner(ctx, id, time.Now())
 	return err

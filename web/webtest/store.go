@@ -40,6 +40,14 @@ func (s *Store) SetDone(exercise string) {
 	s.done[exercise] = true
 }
 
+// Known is part of web.Store.
+func (s *Store) Known(_ context.Context, id lab.LearnerID) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, known := s.learners[id]
+	return known, nil
+}
+
 // See is part of web.Store.
 func (s *Store) See(_ context.Context, id lab.LearnerID) error {
 	s.mu.Lock()

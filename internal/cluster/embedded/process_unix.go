@@ -20,14 +20,15 @@ func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: tru
 
 // killHosts kills every host of a folder and waits until they are gone.
 func killHosts(dir string) error {
-	for _, p := range hostsOf(dir) {
+	running := hostsOf(dir)
+	for _, p := range running {
 		if err := killHost(p); err != nil {
 			return err
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()
-	if err := waitGone(ctx, dir); err != nil {
+	if err := waitGone(ctx, running); err != nil {
 		return fmt.Errorf("killed cluster host of %s doesn't end: %w", dir, err)
 	}
 	return nil
@@ -53,9 +54,9 @@ func killHost(p process) error {
 	return nil
 }
 
-// waitGone waits until no host of the folder runs.
-func waitGone(ctx context.Context, dir string) error {
-	running := hostsOf(dir)
+// waitGone waits until these hosts have ended. They are to be looked for before they
+// are asked to: one that is about to end has no command line any more.
+func waitGone(ctx context.Context, running []process) error {
 	t := time.NewTicker(5 * time.Millisecond)
 	defer t.Stop()
 	for _, p := range running {

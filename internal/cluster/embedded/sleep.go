@@ -31,8 +31,9 @@ func (d *Driver) Sleep(ctx context.Context, id string) error {
 	defer cancel()
 	client := controlapi.New(dir)
 	defer client.Close()
+	running := hostsOf(dir)
 	if err := client.Shutdown(ctx); err == nil {
-		if waitGone(ctx, dir) == nil {
+		if waitGone(ctx, running) == nil {
 			return nil
 		}
 		d.log.Warn("cluster host doesn't stop in time and is killed", "cluster", id)
