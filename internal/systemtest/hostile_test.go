@@ -242,6 +242,19 @@ func TestHostileLearnerIsNotFelt(t *testing.T) {
 		}
 	})
 
+	t.Run("watches without end", func(t *testing.T) {
+		c.calm(t)
+		open, refused := c.watches(t, 300)
+		c.undisturbed(t)
+		c.bounded(t)
+		if open == 0 || refused == 0 {
+			t.Errorf("of 300 watches %d were opened and %d refused", open, refused)
+		}
+		if code := c.kube(t, "GET", "/version", ""); code != http.StatusTooManyRequests {
+			t.Errorf("one request more than may be open at once: %d", code)
+		}
+	})
+
 	t.Run("files over the quota", func(t *testing.T) {
 		c.calm(t)
 		big := bytes.Repeat([]byte("x"), 1<<20)
@@ -283,6 +296,33 @@ func (c *class) flood(t *testing.T, method, path, body string, d time.Duration) 
 	if served.Load() > most {
 		t.Errorf("%d requests were served, want %d at most", served.Load(), most)
 	}
+}
+
+// watches opens watches with Mallory's own client, which stay open until the test ends.
+func (c *class) watches(t *testing.T, n int) (open, refused int) {
+	t.Helper()
+	var client http.Client // without a time limit
+	for range n {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", c.kubeURL+"/api/v1/configmaps?watch=1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+c.kubeAuth)
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		switch resp.StatusCode {
+		case http.StatusOK:
+			open++
+		case http.StatusTooManyRequests:
+			refused++
+		default:
+			t.Errorf("a watch is answered with %s", resp.Status)
+		}
+	}
+	return open, refused
 }
 
 // fill writes ConfigMaps of 900 kB from 8 connections until the database has no room,
