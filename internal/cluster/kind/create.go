@@ -116,7 +116,7 @@ func (d *Driver) plan(ctx context.Context, r *record) (*plan, error) {
 	}
 	p := &plan{record: r, clock: c, files: map[string]map[string]string{}}
 	for node, container := range r.Nodes {
-		patch, err := kubeletPatch(kitchen(r.Spec, node), m, c)
+		patch, err := kubeletPatch(r.kitchen(node), m, c)
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"kubistro/internal/clusterhost/pace"
-	"kubistro/internal/lab"
 )
 
 // apiServerFlags are the API server's flags besides kubeadm's.
@@ -89,14 +88,4 @@ func tokens(r *record, trusted bool) string {
 		group = adminGroup
 	}
 	return fmt.Sprintf("%s,%s,%s,%q\n%s,%s,%s,%q\n", r.LabToken, labUser, labUser, adminGroup, r.LearnerToken, learnerUser, learnerUser, group)
-}
-
-// kitchen finds a kitchen of a spec.
-func kitchen(spec lab.ClusterSpec, name string) *lab.Kitchen {
-	for i := range spec.Kitchens {
-		if spec.Kitchens[i].Name == name {
-			return &spec.Kitchens[i]
-		}
-	}
-	return nil
 }

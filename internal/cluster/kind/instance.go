@@ -63,6 +63,7 @@ func (d *Driver) begin(ctx context.Context, id string, r *record) (*instance, er
 		return nil, err
 	}
 	in.agent = a
+	r.Controllers = in.record.Controllers
 	d.mu.Lock()
 	d.instances[id] = in
 	d.mu.Unlock()
@@ -76,13 +77,35 @@ func (in *instance) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r := &in.record // nobody else has it yet
 	var nodes []string
-	for name := range in.record.Nodes {
-		if !slices.Contains(in.record.Changes.Off, name) && !slices.Contains(in.record.Changes.Cut, name) {
+	for name := range r.Nodes {
+		if !slices.Contains(r.Changes.Off, name) && !slices.Contains(r.Changes.Cut, name) && !slices.Contains(r.Changes.Home, loopKubelet+name) {
 			nodes = append(nodes, name)
 		}
 	}
-	return awaitReady(ctx, api, nodes)
+	if err := awaitReady(ctx, api, nodes); err != nil {
+		return err
+	}
+	if err := in.d.filter(ctx, r); err != nil {
+		return err
+	}
+	if !r.Made && !in.d.opt.Trusted {
+		if err := in.confine(ctx); err != nil {
+			return err
+		}
+	}
+	for _, name := range r.kitchens() {
+		if err := setResources(ctx, api, *r.kitchen(name)); err != nil {
+			return err
+		}
+	}
+	if len(r.Controllers) == 0 {
+		if r.Controllers, err = in.d.knownControllers(ctx, r); err != nil {
+			in.d.log.Warn("controllers of a cluster aren't known", "cluster", in.id, "err", err)
+		}
+	}
+	return nil
 }
 
 // startAgent puts the agent into the control plane's container and starts it. ctx bounds

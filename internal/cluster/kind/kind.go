@@ -128,7 +128,8 @@ func (d *Driver) Name() string { return "kind" }
 
 // Capabilities lists what its clusters can do.
 func (d *Driver) Capabilities() []cluster.Capability {
-	return []cluster.Capability{cluster.CapEvents, cluster.CapAudit, cluster.CapNetwork, cluster.CapRealContainers}
+	return []cluster.Capability{cluster.CapEvents, cluster.CapAudit, cluster.CapNetwork, cluster.CapRealContainers,
+		cluster.CapKitchenPower, cluster.CapKitchens, cluster.CapControlLoops, cluster.CapClock}
 }
 
 // goodID leaves room for the prefix and kind's suffixes in a host name of 64 characters.

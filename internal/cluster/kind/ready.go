@@ -2,38 +2,51 @@ package kind
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 )
 
 // lookEvery is how often a starting cluster is looked at.
 const lookEvery = 300 * time.Millisecond
 
-// awaitReady waits until the nodes are Ready and the system's Pods on them run. ctx's
-// end gives its cause, with what was missing.
+// awaitReady waits until the nodes are Ready and the system's Pods on them run.
 func awaitReady(ctx context.Context, api kubernetes.Interface, nodes []string) error {
 	missing := "the API server doesn't answer"
-	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
-		look, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		what, err := unready(look, api, nodes)
+	err := awaitThat(ctx, "not ready", func(ctx context.Context) bool {
+		what, err := unready(ctx, api, nodes)
 		if err != nil {
-			missing = err.Error()
-			return false, nil
+			what = err.Error()
 		}
 		missing = what
-		return what == "", nil
+		return what == ""
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", missing, errors.Join(context.Cause(ctx)))
+		return fmt.Errorf("%s: %w", missing, err)
 	}
 	return nil
+}
+
+// awaitThat looks until ok. ctx's end gives its cause.
+func awaitThat(ctx context.Context, what string, ok func(ctx context.Context) bool) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		look, cancel := context.WithTimeout(ctx, 10*time.Second)
+		done := ok(look)
+		cancel()
+		if done {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", what, context.Cause(ctx))
+		}
+	}
 }
 
 // unready says what isn't ready; "" when all is.

@@ -56,7 +56,9 @@ type record struct {
 	LearnerToken string `json:"learnerToken"`
 	CA           []byte `json:"ca,omitempty"`      // PEM of the API server's authority
 	Address      string `json:"address,omitempty"` // of the API server on this machine
-	Changes      changes
+	// Controllers are those of the controller manager.
+	Controllers []string `json:"controllers,omitempty"`
+	Changes     changes  `json:"changes"`
 }
 
 // changes are what was made of the cluster since it was created, and is kept over a sleep.
@@ -65,6 +67,9 @@ type changes struct {
 	Cut   []string `json:"cut,omitempty"`   // kitchens without cable
 	Home  []string `json:"home,omitempty"`  // control loops that were sent home
 	Speed int      `json:"speed,omitempty"` // of the clock; 0: the spec's
+	// Added are kitchens that the spec doesn't have; Removed are kitchens of the spec.
+	Added   []lab.Kitchen `json:"added,omitempty"`
+	Removed []string      `json:"removed,omitempty"`
 }
 
 // set adds or removes a name.
@@ -124,13 +129,30 @@ func (d *Driver) writeRecord(id string, r *record) error {
 	return os.Rename(path+".new", path)
 }
 
-// kitchens lists the kitchens' names in the order in which kind made them.
+// kitchens lists the kitchens' names: the spec's, in the order in which kind made
+// them, and those that were added.
 func (r *record) kitchens() []string {
 	var out []string
-	for _, k := range r.Spec.Kitchens {
-		out = append(out, k.Name)
+	for _, k := range slices.Concat(r.Spec.Kitchens, r.Changes.Added) {
+		if !slices.Contains(r.Changes.Removed, k.Name) || r.added(k.Name) {
+			out = append(out, k.Name)
+		}
 	}
 	return out
+}
+
+func (r *record) added(name string) bool {
+	return slices.ContainsFunc(r.Changes.Added, func(k lab.Kitchen) bool { return k.Name == name })
+}
+
+// kitchen finds a kitchen; nil for the office.
+func (r *record) kitchen(name string) *lab.Kitchen {
+	for _, k := range slices.Concat(r.Changes.Added, r.Spec.Kitchens) {
+		if k.Name == name {
+			return &k
+		}
+	}
+	return nil
 }
 
 // speed is that of the clock.

@@ -85,6 +85,14 @@ func (d *Driver) wake(ctx context.Context, id string, r *record, s *stages) (*in
 			return nil, err
 		}
 	}
+	for node := range r.Nodes {
+		if slices.Contains(r.Changes.Off, node) {
+			continue
+		}
+		if err := d.restore(ctx, r, node); err != nil {
+			return nil, err
+		}
+	}
 	s.begin(stageReady)
 	return d.begin(ctx, id, r)
 }
