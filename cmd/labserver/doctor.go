@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -9,6 +10,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"kubistro/internal/cluster/kind"
 )
 
 // finding is one thing that doctor looked at.
@@ -17,6 +20,8 @@ type finding struct {
 	Value string `json:"value"`
 	// Problem says what doesn't work for that reason; empty when all is well.
 	Problem string `json:"problem,omitempty"`
+	// Mend is the command that mends it, where there is one.
+	Mend string `json:"mend,omitempty"`
 	// Fatal: the server can't run at all.
 	Fatal bool `json:"fatal,omitempty"`
 }
@@ -29,11 +34,16 @@ const (
 
 func (p *program) doctor() *cobra.Command {
 	var asJSON bool
-	var clusterhost, data string
+	var o driverOptions
+	var data string
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Tell what this machine has, and how many learners fit", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			findings := examine(clusterhost, data)
+		Long: `Tell what this machine has, what doesn't work for that reason and the command that mends it, and how
+many learners fit. With --driver kind it looks at the container runtime, too.`,
+		Example: `  labserver doctor
+  labserver doctor --driver kind`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			findings := examine(cmd.Context(), o, data)
 			if asJSON {
 				if err := p.print(findings); err != nil {
 					return err
@@ -50,7 +60,7 @@ func (p *program) doctor() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().StringVar(&clusterhost, "clusterhost", "", "path of the clusterhost program")
+	o.flags(cmd.Flags())
 	cmd.Flags().StringVar(&data, "data", p.dataFolder(), "data folder")
 	return cmd
 }
@@ -65,6 +75,9 @@ func (p *program) tell(findings []finding) {
 			mark = "note"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", mark, f.Name, f.Value, f.Problem)
+		if f.Mend != "" {
+			fmt.Fprintf(t, "\t\t\tmend it with: %s\n", f.Mend)
+		}
 	}
 	t.Flush()
 }
@@ -73,8 +86,19 @@ func (p *program) tell(findings []finding) {
 // cluster takes about 5 % of one (docs/benchmarks.md).
 const learnersPerCPU = 10
 
-func examine(clusterhost, data string) []finding {
-	out := []finding{{Name: "system", Value: runtime.GOOS + "/" + runtime.GOARCH + " " + kernel()}, hostProgram(clusterhost), folder(data), confinement(), cgroups()}
+func examine(ctx context.Context, o driverOptions, data string) []finding {
+	out := []finding{{Name: "system", Value: runtime.GOOS + "/" + runtime.GOARCH + " " + kernel()}, folder(data), confinement()}
+	if o.driver == "kind" {
+		path, err := findProgram(o.kindAgent, "kind-agent")
+		if err != nil {
+			path = "kind-agent"
+		}
+		for _, f := range kind.Examine(ctx, kind.Options{Agent: path, Image: o.kindImage, Runtime: o.kindRuntime}) {
+			out = append(out, finding{f.Name, f.Value, f.Problem, f.Mend, f.Fatal})
+		}
+		return out
+	}
+	out = append(out, hostProgram(o.clusterhost), cgroups())
 	cpu := finding{Name: "processors", Value: fmt.Sprintf("%d: %d learners at once", runtime.NumCPU(), runtime.NumCPU()*learnersPerCPU)}
 	if runtime.NumCPU() < 2 {
 		cpu.Problem = "clusters start slowly on one processor"

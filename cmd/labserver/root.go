@@ -84,6 +84,7 @@ the story of a restaurant.
   labserver verify restaurant/1     try every exercise of level 1 on real clusters
   labserver lint                    find faults in lessons, with file and line
   labserver doctor                  what this machine has, and how many learners fit
+  labserver clusters list           what runs, and to whom it belongs
 
 Every flag is also an environment variable: --addr is KUBISTRO_ADDR, --log-level is
 KUBISTRO_LOG_LEVEL. Exit codes: 0 good, 1 findings or failure, 2 wrong use.`,
@@ -98,7 +99,7 @@ KUBISTRO_LOG_LEVEL. Exit codes: 0 good, 1 findings or failure, 2 wrong use.`,
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(p.serve(), p.verify(), p.lint(), p.schema(), p.doctor(), p.version(), p.terminalChild())
+	root.AddCommand(p.serve(), p.verify(), p.lint(), p.schema(), p.doctor(), p.clusters(), p.version(), p.terminalChild())
 	return root
 }
 

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"kubistro/internal/lab"
 )
 
 // What a running cluster with a learner's Pods needs, and what everything else
@@ -15,12 +17,20 @@ const (
 	othersBytes  = 1 << 30
 )
 
-// maxFromMemory is how many clusters may run at once in so much memory (0: unknown).
-func maxFromMemory(total int64) int {
+// maxFromMemory is how many clusters of a size may run at once in so much memory (0: unknown).
+func maxFromMemory(total, each int64) int {
 	if total <= 0 {
 		return 4
 	}
-	return int(max(1, (total-othersBytes)/clusterBytes))
+	return int(max(1, (total-othersBytes)/each))
+}
+
+// footprint is what a driver's running cluster needs in bytes.
+func footprint(d Driver, spec lab.ClusterSpec) int64 {
+	if s, ok := d.(Sizer); ok {
+		return s.Footprint(spec)
+	}
+	return clusterBytes
 }
 
 // totalMemory is the memory that this process may use: the machine's, or less

@@ -13,7 +13,7 @@ func TestMaxFromMemory(t *testing.T) {
 		{8 << 30, 23},
 		{24 << 30, 78},
 	} {
-		if got := maxFromMemory(tc.total); got != tc.want {
+		if got := maxFromMemory(tc.total, clusterBytes); got != tc.want {
 			t.Errorf("maxFromMemory(%d MiB) = %d, want %d", tc.total>>20, got, tc.want)
 		}
 	}

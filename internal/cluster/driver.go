@@ -93,6 +93,12 @@ type Adopter interface {
 	Adopt(ctx context.Context, id string) (Instance, error)
 }
 
+// Sizer says how much memory a running cluster with a learner's Pods needs, in bytes,
+// where that isn't some 300 MB.
+type Sizer interface {
+	Footprint(spec lab.ClusterSpec) int64
+}
+
 // Sleeper stops a cluster so that its state is kept and its memory freed, and
 // starts it again with that state. Wake also restarts a cluster whose process crashed.
 type Sleeper interface {

@@ -50,7 +50,7 @@ func (c Config) withDefaults() Config {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.Max <= 0 {
-		c.Max = maxFromMemory(totalMemory())
+		c.Max = maxFromMemory(totalMemory(), footprint(c.Driver, c.Spec))
 	}
 	if c.Starts <= 0 {
 		c.Starts = max(2, runtime.NumCPU()/2)

@@ -30,7 +30,7 @@ type fakeEngine struct {
 	containers map[string]map[string]string // files by container
 	up         map[string]bool
 	fail       func(args []string) error // may be nil; asked first
-	ran        []string
+	answers    map[string]string         // by the first argument; may be nil
 }
 
 func newFakeEngine() *fakeEngine {
@@ -40,7 +40,6 @@ func newFakeEngine() *fakeEngine {
 func (e *fakeEngine) run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.ran = append(e.ran, strings.Join(args, " "))
 	refused := func(said string) (string, error) {
 		return "", &commandError{args, said, errors.New("exit status 1")}
 	}
@@ -51,6 +50,9 @@ func (e *fakeEngine) run(ctx context.Context, stdin io.Reader, args ...string) (
 		if err := e.fail(args); err != nil {
 			return refused(err.Error())
 		}
+	}
+	if a, ok := e.answers[args[0]]; ok {
+		return a, nil
 	}
 	switch args[0] {
 	case "info":

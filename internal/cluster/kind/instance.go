@@ -68,6 +68,9 @@ func (d *Driver) begin(ctx context.Context, id string, r *record) (*instance, er
 	d.instances[id] = in
 	d.mu.Unlock()
 	d.work.Go(in.watch)
+	if !d.opt.Trusted {
+		d.work.Go(func() { d.followDefinitions(in.ctx, in.rest(r.LabToken), id) })
+	}
 	return in, nil
 }
 

@@ -168,6 +168,11 @@ func TestListKeepsOnlyWhatIsWholeAndOurs(t *testing.T) {
 	if err := os.Mkdir(d.dir("lost+found"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	before := e.names()
+	inventory, err := d.Inventory(t.Context())
+	if err != nil || len(inventory) != 4 || inventory[0].ID != "asleep" || inventory[2].ID != "half" || !inventory[2].Created.IsZero() || !slices.Equal(e.names(), before) {
+		t.Errorf("inventory = %+v, %v", inventory, err)
+	}
 	list, err := d.List(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -36,8 +36,8 @@ const (
 	homeDir     = "/etc/kubernetes/kubistro-home" // manifests of who was sent home
 )
 
-// ports are those of the components' health, on the node's loopback.
-var ports = map[string]int{loopScheduler: 10259, loopManager: 10257, "kube-apiserver": 6443}
+// healthPorts are those of the components' health, on the node's loopback.
+var healthPorts = map[string]int{loopScheduler: 10259, loopManager: 10257, "kube-apiserver": 6443}
 
 // Loops lists all control loops, the components first.
 func (in *instance) Loops(ctx context.Context) ([]lab.ControlLoop, error) {
@@ -117,7 +117,7 @@ func processName(name string) string { return name[:min(len(name), 15)] }
 
 // healthy is a shell condition: the component answers.
 func healthy(name string) string {
-	return fmt.Sprintf(`[ "$(curl -sk --max-time 2 https://127.0.0.1:%d/healthz)" = ok ]`, ports[name])
+	return fmt.Sprintf(`[ "$(curl -sk --max-time 2 https://127.0.0.1:%d/healthz)" = ok ]`, healthPorts[name])
 }
 
 // awaitProcess waits in the control plane's node until a shell condition holds.

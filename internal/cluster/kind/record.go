@@ -133,10 +133,13 @@ func (d *Driver) writeRecord(id string, r *record) error {
 // them, and those that were added.
 func (r *record) kitchens() []string {
 	var out []string
-	for _, k := range slices.Concat(r.Spec.Kitchens, r.Changes.Added) {
-		if !slices.Contains(r.Changes.Removed, k.Name) || r.added(k.Name) {
+	for _, k := range r.Spec.Kitchens {
+		if !slices.Contains(r.Changes.Removed, k.Name) {
 			out = append(out, k.Name)
 		}
+	}
+	for _, k := range r.Changes.Added {
+		out = append(out, k.Name)
 	}
 	return out
 }

@@ -35,6 +35,27 @@ func (d *Driver) List(ctx context.Context) ([]cluster.Found, error) {
 	return out, ctx.Err()
 }
 
+// Inventory lists the clusters without touching any, for people who look while a
+// server runs: also those that are half made, which have no Created.
+func (d *Driver) Inventory(ctx context.Context) ([]cluster.Found, error) {
+	ids, err := d.known(ctx)
+	if err != nil {
+		return nil, problem(err)
+	}
+	var out []cluster.Found
+	for _, id := range ids {
+		f := cluster.Found{ID: id}
+		if r, err := d.readRecord(id); err == nil && r != nil && r.Made {
+			f.Spec, f.Created = r.Spec, r.Created
+		}
+		if f.Running, err = running(ctx, d.engine, d.prefix+id+"-control-plane"); err != nil {
+			return nil, problem(err)
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
 // known lists the ids that have a record or containers.
 func (d *Driver) known(ctx context.Context) ([]string, error) {
 	var ids []string
