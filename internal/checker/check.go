@@ -67,6 +67,16 @@ func (c *Check) Watches() []string {
 			out = append(out, "EndpointSlice", "Pod", "Service")
 		}
 	}
+	for name := range c.spec.Access {
+		if c.Uses(name) {
+			out = append(out, recordVariable)
+		}
+	}
+	for name := range c.spec.Stored {
+		if c.Uses(name) {
+			out = append(out, recordVariable)
+		}
+	}
 	for name, path := range c.spec.Files {
 		if c.Uses(name) {
 			out = append(out, "file:"+path)

@@ -123,6 +123,16 @@ func (c *compiler) declare() error {
 			return firstFault(err)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.spec.Access)) {
+		if err := errors.Join(c.spec.Access[name].fault(name), add(name, cel.BoolType)); err != nil {
+			return firstFault(err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.spec.Stored)) {
+		if err := errors.Join(storedFault(name, c.spec.Stored[name]), add(name, cel.DynType)); err != nil {
+			return firstFault(err)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.spec.Files)) {
 		if err := add(name, cel.DynType); err != nil {
 			return err
@@ -294,7 +304,9 @@ func (c *compiler) known(name string) bool {
 	_, object := c.spec.Objects[name]
 	_, request := c.spec.Requests[name]
 	_, guests := c.spec.Guests[name]
+	_, access := c.spec.Access[name]
+	_, stored := c.spec.Stored[name]
 	_, file := c.spec.Files[name]
-	return object || request || guests || file || name == recordVariable || name == answerVariable ||
+	return object || request || guests || access || stored || file || name == recordVariable || name == answerVariable ||
 		slices.ContainsFunc(c.lets, func(l let) bool { return l.name == name })
 }

@@ -134,6 +134,12 @@ func (r *run) read(ctx context.Context, name string) (any, error) {
 	if _, ok := spec.Guests[name]; ok {
 		return r.visits(ctx, name)
 	}
+	if a, ok := spec.Access[name]; ok {
+		return r.allowed(ctx, a)
+	}
+	if key, ok := spec.Stored[name]; ok {
+		return r.stored(ctx, key)
+	}
 	if path, ok := spec.Files[name]; ok {
 		return r.readFile(ctx, path)
 	}
@@ -315,6 +321,9 @@ func (r *run) label(variable string) string {
 	}
 	if g, ok := spec.Guests[variable]; ok {
 		return g.URL
+	}
+	if key, ok := spec.Stored[variable]; ok {
+		return "etcd " + key
 	}
 	if path, ok := spec.Files[variable]; ok {
 		return path

@@ -46,6 +46,7 @@ type Learner interface {
 // World is everything that a check can look at. It must be safe for concurrent use.
 type World interface {
 	Cluster
+	Inside
 	Learner
 }
 
@@ -152,7 +153,8 @@ type Choice struct {
 // Spec is the source of a check.
 //
 // Variables in expressions: the names of Objects, Requests (lists of maps with
-// code, body, headers, failure, by, ms), Guests (the same with at, oldest first), Files (maps with exists, text, docs) and Lets;
+// code, body, headers, failure, by, ms), Guests (the same with at, oldest first), Access (true or false),
+// Stored (maps with exists, text, encrypted, provider), Files (maps with exists, text, docs) and Lets;
 // `record` (list of event frames as in the JSON API) and `answer` (string).
 // An object that doesn't exist is null.
 type Spec struct {
@@ -161,6 +163,8 @@ type Spec struct {
 	Objects  map[string]Object
 	Requests map[string]RequestSpec
 	Guests   map[string]GuestSpec
+	Access   map[string]Access
+	Stored   map[string]string // variable -> key of etcd
 	Files    map[string]string // variable -> path in the learner's home
 	Lets     []Let
 	Expect   []Expectation

@@ -22,6 +22,8 @@ type world struct {
 	fail     error // of every look at the cluster
 	requests int
 	visits   []Visit
+	allowed  map[string]bool // by "user verb resource"
+	etcd     map[string]string
 }
 
 // worldOf parses objects; their numbers are int64 as those of the dynamic client.
@@ -74,6 +76,17 @@ func (w *world) List(ctx context.Context, kind, namespace, selector string) ([]m
 		}
 	}
 	return out, nil
+}
+
+func (w *world) Allowed(_ context.Context, a Access) (bool, error) {
+	return w.allowed[a.User+" "+a.Verb+" "+a.Resource], w.fail
+}
+
+func (w *world) Stored(_ context.Context, key string) ([]byte, error) {
+	if v, ok := w.etcd[key]; ok {
+		return []byte(v), w.fail
+	}
+	return nil, w.fail
 }
 
 func (w *world) Request(ctx context.Context, r Request) (Response, error) {

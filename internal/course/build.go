@@ -186,7 +186,7 @@ func (b *levelBuilder) markdown(p prose) {
 // spec is the part of a check's source that all checks of an exercise share.
 func (b *levelBuilder) spec(n exerciseNode) checker.Spec {
 	s := checker.Spec{Objects: objectsOf(n.Objects), Requests: map[string]checker.RequestSpec{},
-		Guests: map[string]checker.GuestSpec{}, Files: map[string]string{}}
+		Guests: map[string]checker.GuestSpec{}, Access: map[string]checker.Access{}, Stored: map[string]string{}, Files: map[string]string{}}
 	for name, r := range n.Requests {
 		s.Requests[name] = checker.RequestSpec{Times: r.Times, Together: r.Together, Request: checker.Request{
 			URL: r.URL.Value, From: r.From.Value, Namespace: r.Namespace.Value, Method: r.Method.Value,
@@ -198,6 +198,16 @@ func (b *levelBuilder) spec(n exerciseNode) checker.Spec {
 			URL: g.URL.Value, From: g.From.Value, Namespace: g.Namespace.Value, Method: g.Method.Value,
 			Headers: values(g.Headers), Body: g.Body.Value, Timeout: b.duration(g.Timeout, 2*time.Second),
 		}}
+	}
+	for name, a := range n.Access {
+		q := checker.Access{User: a.User.Value, Verb: a.Verb.Value, Group: a.Group.Value, Resource: a.Resource.Value, Namespace: a.Namespace.Value, Name: a.Name.Value}
+		for _, g := range a.Groups {
+			q.Groups = append(q.Groups, g.Value)
+		}
+		s.Access[name] = q
+	}
+	for name, key := range n.Stored {
+		s.Stored[name] = key.Value
 	}
 	for name, f := range n.Reads {
 		if !homePath(f.Value) {

@@ -3,6 +3,7 @@ package course
 import (
 	"encoding/json"
 	"reflect"
+	"strconv"
 	"strings"
 )
 
@@ -25,12 +26,24 @@ func Schema() []byte {
 	return append(out, '\n')
 }
 
+// spellings are the values that an enum allows: words, and true and false also without quotes.
+func spellings(enum string) []any {
+	var out []any
+	for v := range strings.SplitSeq(enum, "|") {
+		out = append(out, v)
+		if b, err := strconv.ParseBool(v); err == nil {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
 func schemaOf(t reflect.Type, enum string) map[string]any {
 	switch {
 	case t == wordType:
 		s := map[string]any{"type": []string{"string", "number", "boolean"}}
 		if enum != "" {
-			s["enum"] = strings.Split(enum, "|")
+			s["enum"] = spellings(enum)
 		}
 		return s
 	case t == proseType:

@@ -67,6 +67,8 @@ type exerciseNode struct {
 	Objects   map[string]objectNode  `yaml:"objects" doc:"variables for live objects"`
 	Requests  map[string]requestNode `yaml:"requests" doc:"variables for responses"`
 	Guests    map[string]guestsNode  `yaml:"guests" doc:"variables for what steady guests meet while the exercise is being worked on"`
+	Access    map[string]accessNode  `yaml:"access" doc:"variables for what somebody may do: true or false"`
+	Stored    map[string]word        `yaml:"stored" doc:"variables for what etcd holds: the key"`
 	Reads     map[string]word        `yaml:"reads" doc:"variables for files of the learner's home"`
 	Let       []letNode              `yaml:"let" doc:"named intermediate values"`
 	Checks    []checkNode            `yaml:"checks" rule:"required"`
@@ -109,6 +111,17 @@ type guestsNode struct {
 	Keep      word            `yaml:"keep" doc:"how far back the list reaches, up to 5m; left out: 1m"`
 	Timeout   word            `yaml:"timeout"`
 	Line      int             `yaml:"-"`
+}
+
+type accessNode struct {
+	User      word   `yaml:"user" rule:"required" doc:"a user's name, or system:serviceaccount:NAMESPACE:NAME"`
+	Groups    []word `yaml:"groups"`
+	Verb      word   `yaml:"verb" rule:"required"`
+	Group     word   `yaml:"group" doc:"API group; left out: the core group"`
+	Resource  word   `yaml:"resource" rule:"required" doc:"pods, or pods/log"`
+	Namespace word   `yaml:"namespace" doc:"left out: default; *: all of them"`
+	Name      word   `yaml:"name" doc:"one object; left out: any"`
+	Line      int    `yaml:"-"`
 }
 
 type letNode struct {
