@@ -1,12 +1,13 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"testing"
 )
 
-var requirement = regexp.MustCompile(`(?m)^\t(?:[^ =\s]+ => )?([^ \s]+) (v[^ \s]+)`)
+var requirement = regexp.MustCompile(`(?m)^\t([^ =\s]+ => )?([^ \s]+) (v[^ \s]+)`)
 
 // TestVersions keeps the suite on the product's versions: with others, building
 // it compiles Kubernetes again, and tests something else.
@@ -16,10 +17,13 @@ func TestVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out := map[string]string{}
+		out, replaced := map[string]string{}, map[string]string{}
 		for _, m := range requirement.FindAllStringSubmatch(string(b), -1) {
-			out[m[1]] = m[2]
+			if out[m[2]] = m[3]; m[1] != "" {
+				replaced[m[2]] = m[3]
+			}
 		}
+		maps.Copy(out, replaced) // whatever is required
 		return out
 	}
 	product, suite := read("../../go.mod"), read("e2e/go.mod")

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"kubistro/internal/clusterhost/cloud"
 	"kubistro/internal/clusterhost/controlapi"
 	"kubistro/internal/lab"
 )
@@ -31,6 +32,8 @@ type changes struct {
 type kitchen struct {
 	lab.Kitchen
 	Address netip.Addr `json:"address"`
+	// Instance is the machine of the cloud that the kitchen is; nil for others.
+	Instance *cloud.Instance `json:"instance,omitempty"`
 }
 
 func readChanges(dir string) (changes, error) {
@@ -86,7 +89,7 @@ func (c changes) kitchens(s lab.ClusterSpec) []kitchen {
 	ip := officeIP
 	for _, k := range s.Kitchens {
 		if ip = ip.Next(); !slices.Contains(c.Removed, k.Name) {
-			out = append(out, kitchen{k, ip})
+			out = append(out, kitchen{Kitchen: k, Address: ip})
 		}
 	}
 	return append(out, c.Added...)

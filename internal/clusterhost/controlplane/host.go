@@ -51,6 +51,7 @@ type Host struct {
 	manager    *controllerManager
 	scheduler  *schedulerProcess
 	balancers  *balancers // nil when the cluster has none
+	cloud      *cloudServer
 	encryption *encryption
 
 	clock    *pace.Clock
@@ -305,6 +306,10 @@ func (h *Host) startParts(ctx context.Context, transport *http.Transport) error 
 			}
 			return err
 		}},
+		{"", func() (err error) {
+			h.cloud, err = h.startCloud()
+			return err
+		}},
 		{"", func() error { return h.installAddons(running) }},
 		{"", func() error { return h.defaultRoles(running) }},
 	}
@@ -345,6 +350,9 @@ func (h *Host) end() {
 	h.mu.Unlock()
 	if n != nil {
 		n.close()
+	}
+	if h.cloud != nil {
+		h.cloud.close()
 	}
 	if h.balancers != nil {
 		h.balancers.close()

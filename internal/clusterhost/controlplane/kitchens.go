@@ -110,7 +110,7 @@ func (h *Host) AddKitchen(ctx context.Context, k lab.Kitchen) error {
 		case len(n.names()) > maxKitchens:
 			return fmt.Errorf("%w: a cluster has at most %d kitchens", controlapi.ErrConflict, maxKitchens)
 		}
-		added := kitchen{k, h.changes.freeAddress(h.cfg.Spec)}
+		added := kitchen{Kitchen: k, Address: h.changes.freeAddress(h.cfg.Spec)}
 		c, err := kitchenConfig(added)
 		if err != nil {
 			return fmt.Errorf("%w: %w", controlapi.ErrInvalid, err)
@@ -134,33 +134,36 @@ func (h *Host) AddKitchen(ctx context.Context, k lab.Kitchen) error {
 // RemoveKitchen takes a kitchen away and deletes its Node, as a cloud does with a
 // machine that is given back: what runs there ends without warning, and what it kept is gone.
 func (h *Host) RemoveKitchen(ctx context.Context, name string) error {
-	return h.changing(ctx, func(ctx context.Context) error {
-		if _, err := h.kitchen(name); err != nil {
-			return err
-		}
-		n, err := h.ready()
-		if err != nil {
-			return err
-		}
-		n.remove(name)
-		h.changes.Added = slices.DeleteFunc(slices.Clone(h.changes.Added), func(k kitchen) bool { return k.Name == name })
-		if slices.ContainsFunc(h.cfg.Spec.Kitchens, func(k lab.Kitchen) bool { return k.Name == name }) && !slices.Contains(h.changes.Removed, name) {
-			h.changes.Removed = append(h.changes.Removed, name)
-		}
-		h.changes.setHome(loopKubelet+name, false)
-		if err := h.changes.write(h.cfg.Dir); err != nil { // the machine is gone, whatever becomes of its Node
-			return err
-		}
-		client, err := kubernetes.NewForConfig(h.api.loopback)
-		if err != nil {
-			return err
-		}
-		err = client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("node %s: %w", name, err)
-		}
-		return nil
-	})
+	return h.changing(ctx, func(ctx context.Context) error { return h.removeKitchen(ctx, name) })
+}
+
+// removeKitchen is RemoveKitchen within a change.
+func (h *Host) removeKitchen(ctx context.Context, name string) error {
+	if _, err := h.kitchen(name); err != nil {
+		return err
+	}
+	n, err := h.ready()
+	if err != nil {
+		return err
+	}
+	n.remove(name)
+	h.changes.Added = slices.DeleteFunc(slices.Clone(h.changes.Added), func(k kitchen) bool { return k.Name == name })
+	if slices.ContainsFunc(h.cfg.Spec.Kitchens, func(k lab.Kitchen) bool { return k.Name == name }) && !slices.Contains(h.changes.Removed, name) {
+		h.changes.Removed = append(h.changes.Removed, name)
+	}
+	h.changes.setHome(loopKubelet+name, false)
+	if err := h.changes.write(h.cfg.Dir); err != nil { // the machine is gone, whatever becomes of its Node
+		return err
+	}
+	client, err := kubernetes.NewForConfig(h.api.loopback)
+	if err != nil {
+		return err
+	}
+	err = client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("node %s: %w", name, err)
+	}
+	return nil
 }
 
 // remove ends a node like a loss of power, for good, and deletes what it kept.

@@ -67,6 +67,9 @@ func officeConfig() (kubelet.Config, error) {
 // kitchenConfig describes a kitchen as the course, or who added it, wants it.
 func kitchenConfig(k kitchen) (kubelet.Config, error) {
 	c := kubelet.Config{Name: k.Name, IP: k.Address, Labels: maps.Clone(k.Labels)}
+	if k.Instance != nil {
+		c.ProviderID = k.Instance.ProviderID()
+	}
 	var err error
 	if c.Taints, err = parseTaints(k.Taints); err == nil {
 		err = setSize(&c, k.CPU, k.Memory)

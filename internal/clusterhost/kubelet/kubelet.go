@@ -48,6 +48,7 @@ const (
 type Config struct {
 	Name        string
 	IP          netip.Addr
+	ProviderID  string // what the cloud calls the machine; empty: it is none of a cloud's
 	Labels      map[string]string
 	Taints      []corev1.Taint
 	Capacity    corev1.ResourceList

@@ -164,7 +164,7 @@ func (b *boot) register(ctx context.Context) error {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: b.k.cfg.Name, Labels: b.nodeLabels(), Annotations: map[string]string{annotationVolumes: "true"},
 	}}
-	n.Spec.Taints = b.k.cfg.Taints
+	n.Spec.Taints, n.Spec.ProviderID = b.k.cfg.Taints, b.k.cfg.ProviderID
 	n.Status = b.nodeStatus(n, b.k.clock.Now(), nil)
 	got, err := nodes.Create(ctx, n, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {

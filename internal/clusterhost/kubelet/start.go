@@ -155,7 +155,7 @@ func (w *worker) create(ctx context.Context, c *corev1.Container, img *pantry.Im
 	usage := inst.proc.Usage
 	inst.proc = pantry.Process{
 		Env: environ(img.Env, w.hostname(), env), Dir: dir,
-		Net: w.iface, FS: inst.fs, Hostname: w.hostname(), Clock: w.b.k.clock,
+		Net: w.iface, FS: inst.fs, Hostname: w.hostname(), Clock: w.b.k.clock, Pace: w.b.k.cfg.Pace,
 		User: effectiveUser(w.pod, c, img.User), PodName: w.pod.Name, NodeName: w.b.k.cfg.Name, Programs: img.Programs,
 		Store: new(pantry.Store), Usage: usage, TTY: c.TTY,
 	}

@@ -11,6 +11,7 @@ import (
 
 	authv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kubistro/internal/clusterhost/pantry/memfs"
@@ -44,7 +45,18 @@ func (m volumeMaker) tokenFile(p *corev1.ServiceAccountTokenProjection, md fs.Fi
 		if p.Audience != "" {
 			req.Spec.Audiences = []string{p.Audience}
 		}
-		got, err := b.k.cfg.Client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, req, metav1.CreateOptions{})
+		var got *authv1.TokenRequest
+		var err error
+		tried := b.retry(ctx, "token", func(ctx context.Context) error {
+			got, err = b.k.cfg.Client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, req, metav1.CreateOptions{})
+			if apierrors.IsForbidden(err) { // the node authorizer hasn't heard of the Pod yet
+				return err
+			}
+			return nil
+		})
+		if !tried && err == nil {
+			err = ctx.Err()
+		}
 		if err != nil {
 			b.log.Warn("token can't be had", "pod", pod.Namespace+"/"+pod.Name, "err", err)
 			return nil, err

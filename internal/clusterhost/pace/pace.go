@@ -35,12 +35,14 @@ const (
 	PullBackoffMax
 	ConfigRefresh
 	ProgressDeadline
+	ConsolidationValidation
 	periods
 )
 
 // table holds the figures of Kubernetes 1.37: pkg/controller/nodelifecycle/config,
 // pkg/controller/podautoscaler/config, pkg/kubelet/kubelet.go, apis/apps/v1/defaults.go
-// and plugin/pkg/admission/defaulttolerationseconds. No period goes below its floor,
+// and plugin/pkg/admission/defaulttolerationseconds, and of Karpenter
+// (pkg/controllers/disruption/consolidation.go). No period goes below its floor,
 // where a busy machine would give false alarms, or the API wants whole seconds.
 var table = [periods]struct {
 	component, name string
@@ -64,6 +66,7 @@ var table = [periods]struct {
 	PullBackoffMax:            {"kubelet", "maxImagePullBackoff", 300 * time.Second, 5 * time.Second},
 	ConfigRefresh:             {"kubelet", "syncFrequency", time.Minute, 2 * time.Second},
 	ProgressDeadline:          {"Deployment", "spec.progressDeadlineSeconds", 600 * time.Second, 10 * time.Second},
+	ConsolidationValidation:   {"karpenter", "commandValidationDelay", 15 * time.Second, 2 * time.Second},
 }
 
 // Clock is a cluster's clock setting. It is safe for concurrent use; a nil Clock

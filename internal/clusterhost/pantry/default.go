@@ -19,7 +19,7 @@ const (
 // always name a tag.
 func Default() *Registry {
 	r := NewRegistry()
-	for _, add := range []func(*Registry) error{addCook, addToolbox, addBusybox, addCurl, addWhoami, addNginx, addPause, addKubectl, addHost, addPrivate, addControllers, addTestImages, addTutorials} {
+	for _, add := range []func(*Registry) error{addCook, addToolbox, addBusybox, addCurl, addWhoami, addNginx, addPause, addKubectl, addHost, addContractor, addPrivate, addControllers, addTestImages, addTutorials} {
 		if err := add(r); err != nil {
 			panic(err) // a name in this file can't be parsed: every start would fail the same way
 		}
@@ -230,11 +230,17 @@ Commercial support is available at
 `
 
 func addPause(r *Registry) error {
+	img := Image{
+		SizeBytes: 320_448, Entrypoint: []string{"/pause"}, Simulated: true, Env: []string{path1},
+		Programs: map[string]Program{"pause": own(256<<10, pauseProgram)},
+	}
 	for _, version := range []string{"3.10.2", "3.10.1", "3.10", "3.9", "3.8"} {
-		if err := r.AddTagged(Image{
-			SizeBytes: 320_448, Entrypoint: []string{"/pause"}, Simulated: true, Env: []string{path1},
-			Programs: map[string]Program{"pause": own(256<<10, pauseProgram)},
-		}, "registry.k8s.io/pause", version, version); err != nil {
+		if err := r.AddTagged(img, "registry.k8s.io/pause", version, version); err != nil {
+			return err
+		}
+	}
+	for _, version := range []string{"3.10", "3.9", "3.7"} { // of Karpenter's guides
+		if err := r.AddTagged(img, "public.ecr.aws/eks-distro/kubernetes/pause", version, version); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"kubistro/internal/clusterhost/pantry/host"
@@ -64,26 +63,12 @@ func traefikEntrypoint(ctx context.Context, p *Process) int {
 
 // hostProgram runs the controller on the container's network and files.
 func hostProgram(ctx context.Context, p *Process) int {
-	stop := make(chan struct{})
 	ended := make(chan struct{})
 	defer close(ended)
-	go func() {
-		for {
-			select {
-			case <-ended:
-				return
-			case s := <-p.Signals:
-				if s == syscall.SIGTERM || s == syscall.SIGINT {
-					close(stop)
-					return
-				}
-			}
-		}
-	}()
 	args := append([]string{path.Base(p.Args[0])}, p.Args[1:]...)
 	return host.Run(ctx, host.Env{
 		Args: args, Getenv: p.Getenv, ReadFile: p.readFile, Listen: p.Net.Listen, Dial: p.Net.DialContext,
-		Stdout: &lineWriter{w: p.Stdout}, Hostname: p.Hostname, Clock: p.Clock, Stop: stop,
+		Stdout: &lineWriter{w: p.Stdout}, Hostname: p.Hostname, Clock: p.Clock, Stop: p.stopSignal(ended),
 		Used: func(cpu time.Duration) { p.Usage.AddCPU(int64(cpu)) },
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"kubistro/internal/clusterhost/pace"
 	"kubistro/internal/clusterhost/vnet"
 	"kubistro/internal/shell"
 )
@@ -53,6 +54,7 @@ type Process struct {
 	Hostname string
 	User     shell.User // who it runs as; files don't mind
 	Clock    clock.Clock
+	Pace     *pace.Clock // how the cluster's periods are compressed; nil: not at all
 	PodName  string
 	NodeName string
 	// Lookup finds another program of the same container, for shells.
