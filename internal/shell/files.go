@@ -28,6 +28,7 @@ func fileTools() map[string]tool {
 		"dirname":  {dirname, "PATH...\nStrip the last part."},
 		"realpath": {realpath, "PATH...\nPrint the absolute path."},
 		"stat":     {statCommand, "FILE...\nPrint size, mode and time."},
+		"dd":       {dd, "[if=FILE] [of=FILE] [bs=N] [count=N] [skip=N] [seek=N] [conv=notrunc]\nCopy blocks."},
 		"du":       {du, "[-sh] [FILE]...\nSum up sizes."},
 		"mktemp":   {mktemp, "[-d]\nMake a temporary file in the working folder."},
 		"find":     {find, "[PATH]... [-name P] [-iname P] [-path P] [-type f|d] [-maxdepth N] [-mindepth N] [-empty] [-size [+-]N[ckM]] [-delete] [-print0] [-exec COMMAND {} ;]\nWalk through folders."},

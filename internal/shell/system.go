@@ -33,7 +33,8 @@ func systemTools() map[string]tool {
 		"clear":    {clearScreen, "\nClear the screen."},
 		"nproc":    {func(_ context.Context, e Env, _ []string) int { fmt.Fprintln(e.Out, 1); return 0 }, "\nPrint the number of processors."},
 		"vi":       {editor, "FILE"}, "vim": {editor, "FILE"}, "nano": {editor, "FILE"}, "emacs": {editor, "FILE"},
-		"ps": {ps, "\nList processes."},
+		"ps":     {ps, "\nList processes."},
+		"sysctl": {sysctl, "[-n] [-a] NAME[=VALUE]...\nShow parameters of the kernel."},
 	}
 }
 

@@ -21,8 +21,9 @@ const (
 )
 
 // Images are what the cluster's own Pods run, but for those that run images of the
-// pantry. nodes is what the metrics server reads; it may change while the cluster runs.
-func Images(nodes Nodes) []*pantry.Image {
+// pantry. nodes is what the metrics server reads; it may change while the cluster runs. store is
+// what etcdctl reads.
+func Images(nodes Nodes, store Etcd) []*pantry.Image {
 	var out []*pantry.Image
 	add := func(name, program string, size int64, run pantry.Program) {
 		out = append(out, &pantry.Image{
@@ -32,6 +33,9 @@ func Images(nodes Nodes) []*pantry.Image {
 	}
 	for _, p := range parts() {
 		add(p.image, p.name, 1<<20, standIn(p.name))
+		if p.name == "etcd" {
+			out[len(out)-1].Programs["etcdctl"] = etcdctlProgram(store)
+		}
 	}
 	add("registry.k8s.io/kube-proxy:"+version, "kube-proxy", 1<<20, proxy)
 	add("docker.io/kindest/kindnetd:v20260715", "kindnetd", 1<<20, standIn("kindnetd"))

@@ -92,6 +92,7 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "ok")
 	case r.Method != http.MethodGet:
 		fail(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
+	case strings.HasPrefix(path, "/openapi/") && serveOpenAPI(w, path):
 	case path == "/apis":
 		answer(w, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{group()}})
 	case path == "/apis/metrics.k8s.io":

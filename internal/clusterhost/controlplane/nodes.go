@@ -123,7 +123,7 @@ func setSize(c *kubelet.Config, cpu, memory string) error {
 func (h *Host) startNodes(ctx context.Context) (*nodes, error) {
 	n := &nodes{host: h, images: pantry.Default(), disk: memfs.NewBudget(clusterDiskBytes, clusterDiskFiles), all: map[string]*node{}}
 	n.ctx, n.cancel = context.WithCancel(ctx)
-	own := addons.Images(n.list)
+	own := addons.Images(n.list, h)
 	if helper, err := addons.HelperImage(n.images); err == nil {
 		own = append(own, helper)
 	}

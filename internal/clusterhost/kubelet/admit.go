@@ -21,6 +21,9 @@ func (w *worker) admit() bool {
 	}
 	reason, message := "Evicted", w.b.evictor.refuses(w.pod)
 	if message == "" {
+		reason, message = "SysctlForbidden", forbiddenSysctl(w.pod)
+	}
+	if message == "" {
 		reason, message = w.misfit(w.pod)
 	}
 	if reason == "" {

@@ -152,10 +152,14 @@ func (w *worker) resolvConf() []byte {
 	return []byte(b.String())
 }
 
-// hostsFile is the Pod's /etc/hosts: kubelet_pods.go, managedHostsFileContent.
+// hostsFile is the Pod's /etc/hosts: kubelet_pods.go, managedHostsFileContent and nodeHostsFileContent.
 func (w *worker) hostsFile() []byte {
 	var b strings.Builder
-	b.WriteString("# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
+	b.WriteString("# Kubernetes-managed hosts file")
+	if w.pod.Spec.HostNetwork { // what follows is the node's own file
+		b.WriteString(" (host network)")
+	}
+	b.WriteString(".\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
 		"fe00::0\tip6-localnet\nfe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n")
 	name, _, _ := strings.Cut(w.hostname(), ".")
 	if d := w.domain(); d != "" {

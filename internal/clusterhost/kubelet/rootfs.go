@@ -41,7 +41,7 @@ func (w *worker) rootfs(ctx context.Context, c *corev1.Container, img *pantry.Im
 }
 
 func (w *worker) fillRoot(ctx context.Context, c *corev1.Container, inst *instance) error {
-	if err := cgroupFiles(inst.fs, inst.proc.Usage); err != nil {
+	if err := errors.Join(cgroupFiles(inst.fs, inst.proc.Usage), sysctlFiles(inst.fs, w.pod)); err != nil {
 		return err
 	}
 	if c.WorkingDir != "" {
@@ -59,6 +59,11 @@ func (w *worker) fillRoot(ctx context.Context, c *corev1.Container, inst *instan
 		v := w.volumes[m.Name]
 		if v == nil {
 			return fmt.Errorf("cannot find volume %q to mount into container %q", m.Name, c.Name)
+		}
+		if v.fs == nil {
+			if err := w.showImage(v); err != nil {
+				return err
+			}
 		}
 		src, sub, err := w.subPath(ctx, c, v, m)
 		if err != nil {

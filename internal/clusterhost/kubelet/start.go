@@ -57,7 +57,11 @@ func (w *worker) start(ctx context.Context, s *slot) *startProblem {
 		w.b.podEvent(w.pod, path, corev1.EventTypeWarning, "Failed", "Error: %s", text)
 		return p
 	}
+	unmounted := w.pullVolumes(ctx, c)
 	img, problem := w.ensureImage(ctx, c, path)
+	if problem == nil {
+		problem = unmounted
+	}
 	if problem != nil {
 		return failed(problem, problem.reason)
 	}

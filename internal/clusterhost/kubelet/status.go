@@ -110,9 +110,8 @@ func composeStatus(pod *corev1.Pod, v podView, old corev1.PodStatus, now time.Ti
 	if s.StartTime.IsZero() {
 		s.StartTime = &metav1.Time{Time: now}
 	}
-	if r := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}); len(r) > 0 {
-		s.AllocatedResources = r
-	}
+	s.AllocatedResources = resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	s.Resources = podResources(pod, old.Phase == corev1.PodRunning)
 	s.InitContainerStatuses = containerStatuses(pod, pod.Spec.InitContainers, v, true)
 	s.ContainerStatuses = containerStatuses(pod, pod.Spec.Containers, v, false)
 	s.EphemeralContainerStatuses = containerStatuses(pod, ephemeralContainers(pod), v, false)
@@ -222,6 +221,40 @@ func actual(allocated corev1.ResourceRequirements, has *corev1.ResourceRequireme
 		}
 		if q, ok := has.Requests[name]; ok && out.Requests != nil {
 			out.Requests[name] = q.DeepCopy()
+		}
+	}
+	return out
+}
+
+// podResources is what the Pod as a whole has. While it runs that is what its control
+// group says, which has limits only where every container or the Pod has: kubelet_pods.go,
+// convertToAPIPodLevelResourcesStatus.
+func podResources(pod *corev1.Pod, running bool) *corev1.ResourceRequirements {
+	out := &corev1.ResourceRequirements{}
+	if pod.Spec.Resources != nil {
+		out = pod.Spec.Resources.DeepCopy()
+	}
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
+	if !running {
+		out.Requests, out.Limits = requests, limits
+		return out
+	}
+	if out.Requests == nil {
+		out.Requests = corev1.ResourceList{}
+	}
+	if out.Limits == nil {
+		out.Limits = corev1.ResourceList{}
+	}
+	group := podLimits(pod)
+	for name, there := range map[corev1.ResourceName]bool{corev1.ResourceCPU: group.Weight > minShares, corev1.ResourceMemory: true} {
+		if q, ok := requests[name]; ok && there {
+			out.Requests[name] = q
+		}
+	}
+	for name, there := range map[corev1.ResourceName]bool{corev1.ResourceCPU: group.CPU > 0, corev1.ResourceMemory: group.Memory > 0} {
+		if q, ok := limits[name]; ok && there {
+			out.Limits[name] = q
 		}
 	}
 	return out

@@ -19,9 +19,9 @@ import (
 // volume is a mounted volume of a Pod: one tree that its containers share.
 type volume struct {
 	spec  corev1.Volume
-	fs    *memfs.FS
-	sub   string // what of fs is the volume: "/", or the file of a hostPath
-	own   bool   // the tree ends with the Pod
+	fs    *memfs.FS // nil: of an image that isn't there yet
+	sub   string    // what of fs is the volume: "/", or the file of a hostPath
+	own   bool      // the tree ends with the Pod
 	shown payload
 
 	readOnly bool   // whatever the mounts say
@@ -71,6 +71,9 @@ func (m volumeMaker) mount(ctx context.Context, v corev1.Volume) (*volume, error
 		return out, err
 	case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
 		return m.claim(ctx, v)
+	case v.Image != nil: // pulled when a container is to start
+		out.readOnly = true
+		return out, nil
 	}
 	files, err := m.content(ctx, v)
 	if err != nil {
@@ -92,7 +95,7 @@ func (m volumeMaker) mount(ctx context.Context, v corev1.Volume) (*volume, error
 }
 
 func (v *volume) discard() {
-	if v.own {
+	if v.own && v.fs != nil {
 		v.fs.Discard()
 	}
 }

@@ -155,7 +155,7 @@ func addNginx(r *Registry) error {
 			}
 		}
 		debian := nginxImage(r, version, []string{"sh", "bash"}, 72_351_744, release("debian", "Debian GNU/Linux", "12"))
-		for _, absent := range []string{"dig", "host", "httpd", "jq", "nc", "nslookup", "ping", "ps", "vi", "wget"} { // as in the real one
+		for _, absent := range []string{"dig", "host", "httpd", "ip", "jq", "nc", "nslookup", "ping", "ps", "vi", "wget"} { // as in the real one
 			delete(debian.Programs, absent)
 		}
 		if err := r.AddTagged(debian, "nginx", version, tags...); err != nil {

@@ -81,7 +81,9 @@ func addUpdateDemo(r *Registry) error {
 		if err := r.AddTagged(Image{
 			SizeBytes: 16_777_216, Entrypoint: []string{"/agnhost"}, Cmd: []string{"test-webserver"}, Env: []string{path1}, Simulated: true, Ports: []int{80},
 			Programs: map[string]Program{"agnhost": own(8*mib, agnhostProgram)},
-			Files:    map[string][]byte{"/data.json": []byte("{\n  \"image\": \"" + name + ".jpg\"\n}\n")},
+			Files: map[string][]byte{
+				"/data.json": []byte("{\n  \"image\": \"" + name + ".jpg\"\n}\n"), "/etc/os-release": release("alpine", "Alpine Linux", "3.22"),
+			},
 		}, testImages+name, "1.8", "1.8"); err != nil {
 			return err
 		}

@@ -55,13 +55,7 @@ func NewRoot(img *Image, o RootOptions, budget *memfs.Budget) (*memfs.FS, error)
 		f.Discard()
 		return nil, fmt.Errorf("container root: %w", err)
 	}
-	for name := range img.Programs {
-		files[path.Join("/bin", name)] = nil
-	}
-	if e := img.Entrypoint; len(e) > 0 && path.IsAbs(e[0]) && img.Programs[path.Base(e[0])] != nil {
-		files[e[0]] = []byte(shell.Executable)
-	}
-	if err := errors.Join(f.AddImage(files), f.AddImage(img.Files)); err != nil {
+	if err := errors.Join(f.AddImage(files), Unpack(img, f)); err != nil {
 		return fail(err)
 	}
 	for _, dir := range []string{"/tmp", "/root", "/var/run", "/var/log", "/dev", "/mnt", "/usr/local", img.WorkDir} {
@@ -80,6 +74,18 @@ func NewRoot(img *Image, o RootOptions, budget *memfs.Budget) (*memfs.FS, error)
 		}
 	}
 	return f, nil
+}
+
+// Unpack puts an image's own files into a file system.
+func Unpack(img *Image, f *memfs.FS) error {
+	files := make(map[string][]byte, len(img.Programs)+1)
+	for name := range img.Programs {
+		files[path.Join("/bin", name)] = nil
+	}
+	if e := img.Entrypoint; len(e) > 0 && path.IsAbs(e[0]) && img.Programs[path.Base(e[0])] != nil {
+		files[e[0]] = []byte(shell.Executable)
+	}
+	return errors.Join(f.AddImage(files), f.AddImage(img.Files))
 }
 
 func cpuinfo(cpus int) []byte {

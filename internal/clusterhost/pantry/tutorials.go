@@ -63,7 +63,7 @@ func (r *Registry) without(shells []string, absent ...string) map[string]Program
 // there: there is no world to fetch packages from.
 func addSystems(r *Registry) error {
 	alpine := r.without([]string{"sh", "ash"}, "curl", "jq", "dig", "httpd", "bash")
-	debian := r.without([]string{"sh", "bash", "dash"}, "curl", "wget", "jq", "dig", "host", "nslookup", "httpd", "nc", "ping", "ps", "vi", "hexdump", "xxd", "less")
+	debian := r.without([]string{"sh", "bash", "dash"}, "curl", "wget", "jq", "dig", "host", "nslookup", "httpd", "nc", "ping", "ps", "vi", "hexdump", "xxd", "less", "ip")
 	lookup := r.without([]string{"sh", "bash"}, "httpd", "jq", "vi")
 	busybox := r.without([]string{"sh", "ash"}, "bash", "curl", "jq", "dig")
 	files := func(id, name, version string) map[string][]byte {
@@ -85,7 +85,7 @@ func addSystems(r *Registry) error {
 
 func addWebServers(r *Registry) error {
 	slim := nginxImage(r, "1.27.3", []string{"sh", "bash"}, 33_554_432, release("debian", "Debian GNU/Linux", "12"))
-	programs := r.without([]string{"sh", "bash"}, "curl", "wget", "jq", "dig", "host", "nslookup", "httpd", "nc", "ping", "ps", "vi")
+	programs := r.without([]string{"sh", "bash"}, "curl", "wget", "jq", "dig", "host", "nslookup", "httpd", "nc", "ping", "ps", "vi", "ip")
 	programs["httpd-foreground"] = own(8*mib, apacheProgram)
 	programs["httpd"] = programs["httpd-foreground"]
 	return r.addVersions(
