@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,10 +37,23 @@ var resources = map[string]schema.GroupVersionResource{
 // The API server enforces a policy some moments after it was written: confine
 // waits until it does.
 func (in *instance) confine(ctx context.Context) error {
-	dyn, err := dynamic.NewForConfig(in.rest(in.record.LabToken))
+	admin := in.rest(in.record.LabToken)
+	dyn, err := dynamic.NewForConfig(admin)
 	if err != nil {
 		return err
 	}
+	api, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		return err
+	}
+	learner, err := kubernetes.NewForConfig(in.REST())
+	if err != nil {
+		return err
+	}
+	return applyConfinement(ctx, dyn, api, learner)
+}
+
+func applyConfinement(ctx context.Context, dyn dynamic.Interface, api, learner kubernetes.Interface) error {
 	objects, err := readObjects(confinement)
 	if err != nil {
 		return err
@@ -57,15 +71,7 @@ func (in *instance) confine(ctx context.Context) error {
 			return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
-	api, err := in.admin()
-	if err != nil {
-		return err
-	}
 	if err := removeBootstrapTokens(ctx, api); err != nil {
-		return err
-	}
-	learner, err := kubernetes.NewForConfig(in.REST())
-	if err != nil {
 		return err
 	}
 	return awaitConfined(ctx, learner)
@@ -94,17 +100,44 @@ func removeBootstrapTokens(ctx context.Context, api kubernetes.Interface) error 
 		metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeBootstrapToken)})
 }
 
-// awaitConfined waits until a Pod that would be root on its node is refused to the learner.
-func awaitConfined(ctx context.Context, learner kubernetes.Interface) error {
-	yes := true
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kubistro-probe"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
-		Name: "probe", Image: "probe", SecurityContext: &corev1.SecurityContext{Privileged: &yes},
-	}}}}
-	return awaitThat(ctx, "admission policies aren't enforced", func(ctx context.Context) bool {
-		_, err := learner.CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err != nil && strings.Contains(err.Error(), policyPods)
-	})
-}
+// The policies' names.
+const (
+	policyPods    = "kubistro-pods"
+	policySystem  = "kubistro-system"
+	policyCluster = "kubistro-cluster"
+)
 
-// policyPods is the name of the policy for Pods.
-const policyPods = "kubistro-pods"
+// awaitConfined waits until each policy refuses what the learner tries.
+func awaitConfined(ctx context.Context, learner kubernetes.Interface) error {
+	const name = "kubistro-probe"
+	yes, meta, dry := true, metav1.ObjectMeta{Name: name}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	for policy, try := range map[string]func(context.Context) error{
+		policyPods: func(ctx context.Context) error {
+			_, err := learner.CoreV1().Pods("default").Create(ctx, &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: name, Image: name, SecurityContext: &corev1.SecurityContext{Privileged: &yes},
+			}}}}, dry)
+			return err
+		},
+		policySystem: func(ctx context.Context) error {
+			_, err := learner.CoreV1().ConfigMaps(metav1.NamespaceSystem).Create(ctx, &corev1.ConfigMap{ObjectMeta: meta}, dry)
+			return err
+		},
+		policyCluster: func(ctx context.Context) error {
+			_, err := learner.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{ObjectMeta: meta, Spec: corev1.PersistentVolumeSpec{
+				Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+				AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}},
+			}}, dry)
+			return err
+		},
+	} {
+		err := awaitThat(ctx, "policy "+policy+" isn't enforced", func(ctx context.Context) bool {
+			err := try(ctx)
+			return err != nil && strings.Contains(err.Error(), policy)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -43,7 +43,7 @@ func TestLearnersRoleHasNoWayOut(t *testing.T) {
 		return false
 	}
 	for _, x := range [][3]string{
-		{"", "nodes/proxy", "get"}, {"", "nodes/proxy", "create"}, {"", "nodes", "create"}, {"", "nodes/status", "patch"}, {"", "pods/status", "patch"},
+		{"", "nodes/proxy", "get"}, {"", "nodes/proxy", "create"}, {"", "nodes", "create"}, {"", "nodes", "proxy"}, {"", "nodes/status", "patch"}, {"", "pods/status", "patch"},
 		{"", "users", "impersonate"}, {"", "groups", "impersonate"}, {"", "serviceaccounts", "impersonate"},
 		{"rbac.authorization.k8s.io", "clusterroles", "escalate"}, {"rbac.authorization.k8s.io", "clusterroles", "bind"},
 		{"admissionregistration.k8s.io", "validatingadmissionpolicies", "delete"}, {"admissionregistration.k8s.io", "validatingwebhookconfigurations", "create"},
