@@ -23,23 +23,27 @@ type verifyOptions struct {
 	driverOptions
 	workers int
 	json    bool
+	report  string
 }
 
 func (p *program) verify() *cobra.Command {
 	var o verifyOptions
 	cmd := &cobra.Command{
 		Use: "verify [COURSE[/LEVEL[/EXERCISE]]]", Short: "Try every exercise on real clusters", Args: cobra.MaximumNArgs(1),
-		Long: `Try exercises as learners would: in the start state no check may be met; after each right solution all
-have to be; after each wrong one the named check has to say why not; and a reset has to bring the
-start state back within 10 s. Exit code 1 when anything is wrong.`,
+		Long: `Try exercises as learners would, by typing into the terminal: in the start state no check may be met; after
+each right solution all have to be; after each wrong one the named check has to say why not; and a reset has
+to bring the start state back within 10 s. For courses and levels also walk through the lessons: run every
+command, and compare what they print with the output that the text quotes. Exit code 1 when anything is wrong.`,
 		Example: `  labserver verify
   labserver verify restaurant/1
-  labserver verify restaurant/1/b --json`,
+  labserver verify restaurant/1/b --json
+  labserver verify --workers 4 --report verify.xml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.runVerify(cmd.Context(), o, strings.Join(args, ""))
 		},
 	}
-	cmd.Flags().IntVar(&o.workers, "workers", 2, "how many exercises are tried at once, each on a cluster of its own")
+	cmd.Flags().IntVar(&o.workers, "workers", 2, "how many lessons and exercises are tried at once, each on a cluster of its own")
+	cmd.Flags().StringVar(&o.report, "report", "", "write a JUnit report to this file")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	o.driverOptions.flags(cmd.Flags())
 	cmd.Flags().Lookup("log-level").DefValue = "error"
@@ -78,11 +82,14 @@ func (p *program) runVerify(ctx context.Context, o verifyOptions, target string)
 		}
 	}
 	began := time.Now()
-	steps, err := verify.Run(ctx, c, exercises)
+	steps, err := verify.Run(ctx, c, verify.Levels(exercises, target), exercises)
 	if o.json {
 		err = errors.Join(err, p.print(map[string]any{"steps": steps, "faults": verify.Faults(steps), "millis": time.Since(began).Milliseconds()}))
 	} else {
 		p.table(steps, time.Since(began))
+	}
+	if o.report != "" {
+		err = errors.Join(err, writeReport(o.report, steps, time.Since(began)))
 	}
 	if n := verify.Faults(steps); err == nil && n > 0 {
 		return &findingsError{n}
@@ -90,19 +97,33 @@ func (p *program) runVerify(ctx context.Context, o verifyOptions, target string)
 	return err
 }
 
+func writeReport(file string, steps []verify.Step, took time.Duration) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return errors.Join(verify.WriteJUnit(f, steps, took), f.Close())
+}
+
 func (p *program) table(steps []verify.Step, took time.Duration) {
 	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "EXERCISE\tSTEP\tTITLE\tTIME\tRESULT")
+	skipped := 0
 	for _, s := range steps {
 		result := "ok"
-		if s.Fault != "" {
+		switch {
+		case s.Fault != "":
 			result = "FAULT"
+		case s.Skipped != "":
+			result = "skipped: " + s.Skipped
+			skipped++
 		}
-		fmt.Fprintf(t, "%s/%s/%s %s\t%s\t%s\t%.1f s\t%s\n", s.Course, s.Level, s.Letter, s.Exercise, s.Kind, s.Title, float64(s.Millis)/1000, result)
+		where := strings.TrimSuffix(s.Course+"/"+s.Level+"/"+s.Letter, "/")
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.1f s\t%s\n", strings.TrimSpace(where+" "+s.Exercise), s.Kind, s.Title, float64(s.Millis)/1000, result)
 	}
 	t.Flush()
 	faults := verify.Faults(steps)
-	fmt.Fprintf(p.stdout, "\n%d steps, %d faults, %.0f s\n", len(steps), faults, took.Seconds())
+	fmt.Fprintf(p.stdout, "\n%d steps, %d skipped, %d faults, %.0f s\n", len(steps), skipped, faults, took.Seconds())
 	for _, s := range steps {
 		if s.Fault == "" {
 			continue

@@ -171,8 +171,10 @@ func (p *lessonParser) directive(kind BlockKind, argument string, n *ast.FencedC
 	b := Block{Kind: kind}
 	switch kind {
 	case BlockCommand:
+		b.Mode = p.mode(line, argument, ModeFails, ModeEndless)
 		b.Commands = p.commands(line, body.String())
 	case BlockOutput:
+		b.Mode = p.mode(line, argument, ModeExample)
 		b.Lines = outputLines(body.String())
 	case BlockManifest:
 		b.Path = argument
@@ -206,6 +208,13 @@ func (p *lessonParser) directive(kind BlockKind, argument string, n *ast.FencedC
 		b.Text, b.HTML = strings.TrimRight(drawing, "\n"), htmlOf(caption, false)
 	}
 	p.add(line, b)
+}
+
+func (p *lessonParser) mode(line int, argument string, known ...string) string {
+	if argument != "" && !slices.Contains(known, argument) {
+		p.fault(line, "%q isn't one of %s", argument, strings.Join(known, ", "))
+	}
+	return argument
 }
 
 func (p *lessonParser) commands(line int, body string) []Command {
@@ -278,6 +287,10 @@ func compareLessons(file string, a, b *Document) Faults {
 				if b.Exercise != nil {
 					what += " " + b.Exercise.ID
 				}
+				for _, c := range b.Commands {
+					what += " " + c.String()
+				}
+				what = strings.TrimSpace(what + " " + b.Mode)
 				out = append(out, "block "+b.ID+" ("+strings.TrimSpace(what+" "+b.Path)+")")
 			}
 		}

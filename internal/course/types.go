@@ -196,6 +196,9 @@ const (
 type Block struct {
 	ID   string // the same in both languages: SECTION-N
 	Kind BlockKind
+	// Mode says what verification is to expect: of a command block ModeFails or ModeEndless,
+	// of an output block ModeExample; empty: what one would think.
+	Mode string
 	// HTML is safe HTML. Live values stand in it as
 	// <span class="js-live" data-live-want="..." data-live-...>FALLBACK</span>, see Live.
 	HTML      string
@@ -207,6 +210,13 @@ type Block struct {
 	Questions []*Question
 	Speaker   *Person
 }
+
+// The modes of blocks.
+const (
+	ModeFails   = "fails"   // the last command ends with an error, as the text says
+	ModeEndless = "endless" // the commands go on until Ctrl-C
+	ModeExample = "example" // the output isn't compared with that of the commands above
+)
 
 // Command is one line that a run button types into the terminal.
 type Command struct{ Parts []Part }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -11,7 +12,9 @@ import (
 )
 
 const (
-	lineLimit = 60 * time.Second       // for one command of a solution
+	interruptLimit = 3 * time.Second // for Ctrl-C to bring the prompt back
+
+	lineLimit = 90 * time.Second       // for one command of a solution
 	quiet     = 150 * time.Millisecond // after output, before it is taken for a prompt
 )
 
@@ -22,12 +25,7 @@ func markSolved(x *store.Exercise) error {
 
 // typeScript types a script line by line, each after the prompt is back.
 func typeScript(ctx context.Context, term *terminal.Terminal, script string) error {
-	// Ctrl-C ends what runs there and drops a half-typed line.
-	seen, _, _ := newest(term, 0)
-	if err := term.Input("\x03"); err != nil {
-		return noAnswer(err)
-	}
-	seen, err := untilPrompt(ctx, term, seen)
+	seen, err := freshPrompt(ctx, term)
 	if err != nil {
 		return err
 	}
@@ -40,6 +38,29 @@ func typeScript(ctx context.Context, term *terminal.Terminal, script string) err
 		}
 	}
 	return nil
+}
+
+// freshPrompt ends what runs in a terminal, drops a half-typed line and returns the number of the
+// newest block.
+func freshPrompt(ctx context.Context, term *terminal.Terminal) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, lineLimit)
+	defer cancel()
+	for {
+		seen, _, _ := newest(term, 0)
+		if err := term.Input("\x03"); err != nil {
+			return seen, noAnswer(err)
+		}
+		short, stop := context.WithTimeout(ctx, interruptLimit)
+		last, err := untilPrompt(short, term, seen)
+		stop()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return last, err
+		}
+		// A shell that has just begun may swallow it: then its prompt is there already.
+		if now, line, _ := newest(term, 0); isPrompt(line) {
+			return now, nil
+		}
+	}
 }
 
 func noAnswer(err error) error {

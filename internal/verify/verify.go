@@ -1,13 +1,14 @@
 // Package verify runs every exercise of a course as learners would, against
 // real clusters: no check may be met before the solution, each right solution
-// has to pass, each wrong one must not, and a reset has to bring the start state
-// back in time. It finds faults in lessons, checks and the lab itself; it mends nothing.
+// has to pass, each wrong one must not, a reset has to bring the start state
+// back in time, and the commands of the lesson have to print what it quotes. It finds faults in lessons, checks and the lab itself; it mends nothing.
 package verify
 
 import (
 	"context"
 	"crypto/rand"
 	"encoding/base32"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -41,33 +42,48 @@ type Exercises interface {
 	Operation(ctx context.Context, learner lab.LearnerID, id, op string) (lab.Operation, error)
 }
 
-// Home is where scripts run. Put writes a file, Exec a script as typed in the terminal.
+// Home is where scripts run.
 type Home interface {
+	// Put writes a file.
 	Put(ctx context.Context, learner lab.LearnerID, id, path string, content []byte) error
+	// Exec runs a script without a terminal.
 	Exec(ctx context.Context, learner lab.LearnerID, id, script string) (output string, code int, err error)
+	// Type types a script into a terminal tab, opening it, and returns what was printed and the exit code of
+	// the last command. A line that hasn't ended after stop, when that is above zero, gets Ctrl-C.
+	Type(ctx context.Context, learner lab.LearnerID, id, tab, script string, stop time.Duration) (output string, code int, err error)
+	CloseTerminal(ctx context.Context, learner lab.LearnerID, id, tab string) error
+	// LastEvent is the number of the newest frame of the record: while it stays, the cluster is quiet.
+	LastEvent(ctx context.Context, learner lab.LearnerID, id string) (uint64, error)
 }
 
 // Step is one thing that was verified.
 type Step struct {
 	Course   string `json:"course"`
 	Level    string `json:"level"`
-	Exercise string `json:"exercise"`
-	Letter   string `json:"letter"`
-	// Kind is start, solution, wrong or reset.
+	Exercise string `json:"exercise,omitempty"` // empty for the lesson
+	Letter   string `json:"letter,omitempty"`
+	// Kind is start, solution, wrong or reset, or lesson.
 	Kind   string `json:"kind"`
 	Title  string `json:"title,omitempty"`
 	Millis int64  `json:"millis"`
 	// Fault says what is wrong; empty when all is well.
 	Fault string `json:"fault,omitempty"`
+	// Skipped says why nothing was tried.
+	Skipped string `json:"skipped,omitempty"`
 	// Output is the end of what the script printed, for a fault.
 	Output string `json:"output,omitempty"`
+}
+
+// Name is the step's name within its level.
+func (s Step) Name() string {
+	return strings.Join(strings.Fields(strings.Join([]string{s.Exercise, s.Kind, s.Title}, " ")), " ")
 }
 
 // Config is what Run needs.
 type Config struct {
 	Lab     Lab
 	Library *course.Library
-	// Workers is how many exercises are verified at once, each on a cluster of its own.
+	// Workers is how many lessons and exercises are verified at once, each on a cluster of its own.
 	Workers int
 	// Capabilities of the driver; levels that need others are skipped.
 	Capabilities []string
@@ -103,9 +119,23 @@ func Select(library *course.Library, target string) ([]*course.Exercise, error) 
 	return out, nil
 }
 
-// Run verifies exercises and returns all steps, in the order of the exercises. Its
-// error is for what kept it from verifying at all; faults are in the steps.
-func Run(ctx context.Context, c Config, exercises []*course.Exercise) ([]Step, error) {
+// Levels are the levels whose lessons belong to a target of Select: none for a single exercise.
+func Levels(exercises []*course.Exercise, target string) []*course.Level {
+	if strings.Count(strings.Trim(target, "/"), "/") > 1 {
+		return nil
+	}
+	var out []*course.Level
+	for _, e := range exercises {
+		if !slices.Contains(out, e.Level) {
+			out = append(out, e.Level)
+		}
+	}
+	return out
+}
+
+// Run verifies lessons and exercises and returns all steps, in that order. Its
+// error is for what kept it from verifying at all, and for having tried nothing; faults are in the steps.
+func Run(ctx context.Context, c Config, levels []*course.Level, exercises []*course.Exercise) ([]Step, error) {
 	if c.Report == nil {
 		c.Report = func(Step) {}
 	}
@@ -116,12 +146,20 @@ func Run(ctx context.Context, c Config, exercises []*course.Exercise) ([]Step, e
 		defer mu.Unlock()
 		report(s)
 	}
-	steps := make([][]Step, len(exercises))
+	// Lessons take longest, so they begin first.
+	var work []func(context.Context, *worker) ([]Step, error)
+	for _, l := range levels {
+		work = append(work, func(ctx context.Context, w *worker) ([]Step, error) { return w.walks(ctx, l) })
+	}
+	for _, e := range exercises {
+		work = append(work, func(ctx context.Context, w *worker) ([]Step, error) { return w.exercise(ctx, e) })
+	}
+	steps := make([][]Step, len(work))
 	next := make(chan int)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(next)
-		for i := range exercises {
+		for i := range work {
 			select {
 			case next <- i:
 			case <-ctx.Done():
@@ -130,13 +168,13 @@ func Run(ctx context.Context, c Config, exercises []*course.Exercise) ([]Step, e
 		}
 		return nil
 	})
-	for range max(1, min(c.Workers, len(exercises))) {
+	for range max(1, min(c.Workers, len(work))) {
 		g.Go(func() error {
-			w := &worker{Config: c, learner: newLearner(), sessions: map[string]string{}}
+			w := &worker{Config: c, learner: newLearner(), sessions: map[string]string{}, dirty: map[string]bool{}}
 			defer w.end()
 			for i := range next {
 				var err error
-				if steps[i], err = w.exercise(ctx, exercises[i]); err != nil {
+				if steps[i], err = work[i](ctx, w); err != nil {
 					return err
 				}
 			}
@@ -144,7 +182,11 @@ func Run(ctx context.Context, c Config, exercises []*course.Exercise) ([]Step, e
 		})
 	}
 	err := g.Wait()
-	return slices.Concat(steps...), err
+	all := slices.Concat(steps...)
+	if err == nil && !slices.ContainsFunc(all, func(s Step) bool { return s.Skipped == "" }) {
+		err = errors.New("nothing was tried: the driver can't do any of it")
+	}
+	return all, err
 }
 
 // Faults counts the steps with a fault.

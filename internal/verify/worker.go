@@ -14,8 +14,9 @@ import (
 const (
 	defaultSettle = 20 * time.Second
 	lookEvery     = 200 * time.Millisecond
-	steadyFor     = 2 * time.Second // how long a wrong attempt has to stay wrong
-	scriptLimit   = 2 * time.Minute
+	quietFor      = 2 * time.Second // without news from the cluster, or of the same result, before "not met" is believed
+	scriptTab     = "verify"
+	scriptLimit   = 3 * time.Minute
 	startLimit    = 3 * time.Minute
 	outputKept    = 2000
 )
@@ -25,6 +26,7 @@ type worker struct {
 	Config
 	learner  lab.LearnerID
 	sessions map[string]string // by course
+	dirty    map[string]bool   // by course: a lesson has been walked through on the session's cluster
 }
 
 func (w *worker) end() {
@@ -49,6 +51,30 @@ func (w *worker) session(ctx context.Context, courseID string) (string, error) {
 	return s.ID, w.untilReady(ctx, s.ID)
 }
 
+// lacks names the capabilities that the driver hasn't; empty when it has all.
+func (w *worker) lacks(needs []string) string {
+	var out []string
+	for _, n := range needs {
+		if !slices.Contains(w.Capabilities, n) && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// leave ends the worker's session of a course, so that the next one has a fresh cluster.
+func (w *worker) leave(ctx context.Context, courseID string) error {
+	id := w.sessions[courseID]
+	if id == "" {
+		return nil
+	}
+	delete(w.sessions, courseID)
+	if err := w.Lab.End(ctx, w.learner, id); err != nil {
+		return fmt.Errorf("verify: end a session: %w", err)
+	}
+	return nil
+}
+
 // untilReady waits for the session's cluster: how long that takes isn't the exercise's fault.
 func (w *worker) untilReady(ctx context.Context, id string) error {
 	for limit := time.Now().Add(startLimit); ; {
@@ -71,18 +97,22 @@ func (w *worker) untilReady(ctx context.Context, id string) error {
 
 // exercise verifies one exercise from its start state to its last wrong attempt.
 func (w *worker) exercise(ctx context.Context, e *course.Exercise) ([]Step, error) {
+	needs := e.Level.Needs
+	for _, n := range e.Before() {
+		needs = slices.Concat(needs, n.Level.Needs)
+	}
+	if lacks := w.lacks(needs); lacks != "" {
+		s := Step{Course: e.Level.Course.ID, Level: e.Level.ID, Exercise: e.ID, Letter: e.Letter, Kind: "start", Skipped: "the driver lacks " + lacks}
+		w.Report(s)
+		return []Step{s}, nil
+	}
 	id, err := w.session(ctx, e.Level.Course.ID)
 	if err != nil {
 		return nil, err
 	}
 	a := &attempt{worker: w, id: id, e: e}
-	for _, need := range e.Level.Needs {
-		if !slices.Contains(w.Capabilities, need) {
-			a.step("start", "skipped: the driver lacks "+need, 0, "", "")
-			return a.steps, nil
-		}
-	}
-	if len(e.Needs) > 0 {
+	if course := e.Level.Course.ID; len(e.Needs) > 0 || w.dirty[course] {
+		delete(w.dirty, course)
 		if err := a.reset(ctx); err != nil {
 			return a.steps, err
 		}
@@ -161,8 +191,12 @@ func (a *attempt) do(ctx context.Context, files map[string][]byte, script string
 		limited, cancel := context.WithTimeout(ctx, scriptLimit)
 		defer cancel()
 		var err error
-		if output, _, err = a.Lab.Exec(limited, a.learner, a.id, script); err != nil {
-			return output, "the script can't be run: " + err.Error()
+		output, _, err = a.Lab.Type(limited, a.learner, a.id, scriptTab, script, 0)
+		if closed := a.Lab.CloseTerminal(ctx, a.learner, a.id, scriptTab); err == nil {
+			err = closed
+		}
+		if err != nil {
+			return output, "the script can't be run: " + text(err)
 		}
 	}
 	for check, answer := range answers {
@@ -204,15 +238,23 @@ func (a *attempt) untilMet(ctx context.Context) string {
 	}
 }
 
-// staysWrong waits until the named check says its message, and looks again
-// later whether that is still so.
+// staysWrong waits until the named check says its message and the cluster has been quiet for a moment; in
+// a cluster that never is, the result has to stay for as long.
 func (a *attempt) staysWrong(ctx context.Context, v course.Wrong) string {
 	var since time.Time
 	var found string
+	last, quiet := uint64(0), time.Now()
 	for limit := time.Now().Add(a.settle()); ; {
 		state, err := a.Lab.Check(ctx, a.learner, a.id, a.e.ID)
 		if err != nil {
 			return text(err)
+		}
+		n, err := a.Lab.LastEvent(ctx, a.learner, a.id)
+		if err != nil {
+			return text(err)
+		}
+		if n != last {
+			last, quiet = n, time.Now()
 		}
 		if allMet(state) {
 			return "all checks are met after a wrong attempt"
@@ -222,7 +264,8 @@ func (a *attempt) staysWrong(ctx context.Context, v course.Wrong) string {
 			since = time.Time{}
 		} else if since.IsZero() {
 			since = time.Now()
-		} else if time.Since(since) >= steadyFor {
+		}
+		if ok && (time.Since(quiet) >= quietFor || time.Since(since) >= quietFor) {
 			return ""
 		}
 		if since.IsZero() && time.Now().After(limit) || !wait(ctx, lookEvery) {
@@ -245,16 +288,22 @@ func says(state lab.ExerciseState, v course.Wrong) (ok bool, found string) {
 	return false, "there is no such check"
 }
 
+// untilDone resets an exercise and waits.
+func (w *worker) untilDone(ctx context.Context, id, exercise string) (lab.Operation, error) {
+	op, err := w.Lab.ResetExercise(ctx, w.learner, id, exercise)
+	for err == nil && !op.Done {
+		if !wait(ctx, 20*time.Millisecond) {
+			return op, ctx.Err()
+		}
+		op, err = w.Lab.Operation(ctx, w.learner, id, op.ID)
+	}
+	return op, err
+}
+
 // reset brings the start state back, in time, with no check met.
 func (a *attempt) reset(ctx context.Context) error {
 	began := time.Now()
-	op, err := a.Lab.ResetExercise(ctx, a.learner, a.id, a.e.ID)
-	for err == nil && !op.Done {
-		if !wait(ctx, 20*time.Millisecond) {
-			return ctx.Err()
-		}
-		op, err = a.Lab.Operation(ctx, a.learner, a.id, op.ID)
-	}
+	op, err := a.untilDone(ctx, a.id, a.e.ID)
 	took := time.Since(began)
 	own := took - time.Duration(op.CatchUpMillis)*time.Millisecond
 	switch {
