@@ -113,6 +113,17 @@ bin/kubectl: $(E2E)/go.mod
 conformance: clusterhost $(E2E_PROGRAMS) ## Kubernetes' own [Conformance] tests; CONFORMANCE='-focus REGEXP' for some
 	@go run ./hack/conformance $(CONFORMANCE)
 
+.PHONY: node-image
+node-image: ## the image of kind's nodes from source, for machines that reach no registry
+	@go run ./hack/node-image
+
+# The node image comes from its cache or is built; Docker is the one that runs here or one of our own.
+.PHONY: test-kind
+test-kind: kind-agent ## tests on real kind clusters; as root, the first time half an hour
+	@image=$$(go run ./hack/node-image); go build -o bin/hack-dockerd ./hack/dockerd; \
+	  KUBISTRO_KIND_IMAGE="$${image%% *}" nice bin/hack-dockerd -load "$$image" -- \
+	  go test -vet=off -count=1 -p 1 -timeout 25m -v ./hack/node-image ./internal/cluster/kind
+
 .PHONY: clean
 clean: ## remove what was built
 	@rm -rf bin $(ASSETS)/node_modules && find $(ASSETS)/dist -type f ! -name .keep -delete

@@ -91,11 +91,14 @@ func key(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:12]
 }
 
-// sources is the hash of the files below the folders, without tests.
+// sources is the hash of the files below the folders, without what belongs to tests.
 func sources(folders ...string) (string, error) {
 	h := sha256.New()
 	for _, folder := range folders {
 		err := filepath.WalkDir(folder, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() && d.Name() == "testdata" {
+				return filepath.SkipDir
+			}
 			if err != nil || d.IsDir() || strings.HasSuffix(p, "_test.go") {
 				return err
 			}
