@@ -4,6 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"path"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -151,25 +154,23 @@ func (r *Registry) Repositories() []Repository {
 
 // familiarNames are the repositories as people write them, without those of
 // private registries, which tell nobody what they have; those of Kubernetes' own
-// tests are named together.
+// tests are named together. What is there under several names is named once, by the shortest.
 func (r *Registry) familiarNames() []string {
-	names := make([]string, 0, len(r.images))
-	tests := false
+	short := map[string]string{} // by the last part of the name
 	for name := range r.images {
 		domain, _, _ := strings.Cut(name, "/")
-		_, private := r.logins[domain]
-		switch {
-		case strings.HasPrefix(name, testImages):
-			tests = true
-		case !private:
-			names = append(names, familiar(name))
+		if _, private := r.logins[domain]; private {
+			continue
+		}
+		name, last := familiar(name), path.Base(name)
+		if strings.HasPrefix(name, testImages) {
+			name, last = testImages+"*", testImages
+		}
+		if known := short[last]; known == "" || len(name) < len(known) || len(name) == len(known) && name < known {
+			short[last] = name
 		}
 	}
-	if tests {
-		names = append(names, testImages+"*")
-	}
-	sort.Strings(names)
-	return names
+	return slices.Sorted(maps.Values(short))
 }
 
 // familiar undoes the normalisation: docker.io/library/nginx is nginx.

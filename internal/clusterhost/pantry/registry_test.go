@@ -2,8 +2,8 @@ package pantry
 
 import (
 	"errors"
+	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -62,7 +62,7 @@ func TestPullFailures(t *testing.T) {
 	}{
 		{"nginx:doesnotexist", `rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/nginx:doesnotexist": failed to resolve reference "docker.io/library/nginx:doesnotexist": docker.io/library/nginx:doesnotexist: not found`, false},
 		{"nginx@" + digest, `rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/nginx@` + digest + `": failed to resolve reference "docker.io/library/nginx@` + digest + `": docker.io/library/nginx@` + digest + `: not found`, false},
-		{"redis", `rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/redis:latest": failed to resolve reference "docker.io/library/redis:latest": this kitchen's pantry has only: ` + strings.Join(offered(r), ", "), false},
+		{"mysql", `rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/mysql:latest": failed to resolve reference "docker.io/library/mysql:latest": this kitchen's pantry has only: ` + strings.Join(r.familiarNames(), ", "), false},
 		{"Nginx", `Failed to apply default image tag "Nginx": couldn't parse image name "Nginx": invalid reference format: repository name (library/Nginx) must be lowercase`, true},
 		{"nginx:", `Failed to apply default image tag "nginx:": couldn't parse image name "nginx:": invalid reference format`, true},
 	} {
@@ -74,17 +74,35 @@ func TestPullFailures(t *testing.T) {
 	}
 }
 
-// offered are the names that a refused pull gives: all but those of private registries,
-// Kubernetes' own test images as one.
-func offered(r *Registry) []string {
-	names := []string{testImages + "*"}
+// TestOfferedNames: a refused pull names each program that there is once, by a name that
+// can be pulled, and nothing of private registries.
+func TestOfferedNames(t *testing.T) {
+	r := Default()
+	repositories := map[string]bool{}
+	lasts := map[string]int{}
 	for _, repo := range r.Repositories() {
+		repositories[repo.Name] = true
 		if !strings.HasPrefix(repo.Name, testImages) && !strings.HasPrefix(repo.Name, PrivateRegistry+"/") {
-			names = append(names, strings.TrimPrefix(strings.TrimPrefix(repo.Name, "docker.io/"), "library/"))
+			lasts[path.Base(repo.Name)]++
 		}
 	}
-	slices.Sort(names)
-	return names
+	for _, name := range r.familiarNames() {
+		if name == testImages+"*" {
+			continue
+		}
+		ref, err := ParseReference(name)
+		if err != nil || !repositories[ref.Name()] || strings.HasPrefix(name, PrivateRegistry) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if last := path.Base(name); lasts[last] == 0 {
+			t.Errorf("%s is named twice, or is no image", name)
+		} else {
+			delete(lasts, last)
+		}
+	}
+	if len(lasts) > 0 {
+		t.Errorf("not named: %v", lasts)
+	}
 }
 
 func TestEveryImageIsWhole(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 
 // addTutorials adds the public images that the Kubernetes documentation and its
 // tutorials run, as far as a small program can honestly do what theirs does. Databases
-// and whole applications aren't among them: their names stay unknown, which says so.
+// with a language of their own and whole applications aren't among them: their names stay unknown, which says so.
 func addTutorials(r *Registry) error {
-	for _, add := range []func(*Registry) error{addSystems, addWebServers, addHello, addEchoes, addHogs, addPerl} {
+	for _, add := range []func(*Registry) error{addSystems, addWebServers, addHello, addEchoes, addHogs, addPerl, addRedis} {
 		if err := add(r); err != nil {
 			return err
 		}
@@ -164,4 +164,23 @@ func addPerl(r *Registry) error {
 	return r.addVersions(tagged{[]string{"perl"}, Image{
 		SizeBytes: 336_000_000, Cmd: []string{"perl", "-v"}, Programs: programs, Files: map[string][]byte{"/etc/os-release": release("debian", "Debian GNU/Linux", "12")},
 	}, map[string][]string{"5.34.0": {"5.34"}, "5.42.0": {"5.42", "5", "latest"}, "5.40.0": {"5.40"}, "5.38.0": {"5.38"}, "5.36.0": {"5.36"}}})
+}
+
+func addRedis(r *Registry) error {
+	programs := r.without([]string{"sh", "bash"}, "curl", "wget", "jq", "dig", "host", "nslookup", "httpd", "nc", "ping", "ps", "vi", "ip")
+	programs["redis-server"], programs["redis-cli"] = own(3*mib, redisProgram), own(mib, redisCLI)
+	follower := maps.Clone(programs)
+	follower["run.sh"] = own(3*mib, redisFollower)
+	front := map[string]Program{"apache2-foreground": own(10*mib, guestbookProgram)}
+	server := Image{SizeBytes: 45_000_000, Cmd: []string{"redis-server"}, Ports: []int{6379}, WorkDir: "/data", Programs: programs}
+	return r.addVersions(
+		tagged{[]string{"redis"}, server, map[string][]string{
+			"8.0.2": {"8.0", "8", "latest", "alpine", "8-alpine"}, "7.4": {"7", "7-alpine", "7.4-alpine"}, "7.2": {"7.2-alpine"}, "7.0": {"7.0-alpine"}, "6.2": {"6", "6-alpine", "6.2-alpine"},
+			"6.0.5": {"6.0"}, "5.0.4": {"5.0", "5", "5-alpine"}, "3.2-alpine": {"3.2"},
+		}},
+		tagged{[]string{"gcr.io/google_samples/gb-redis-follower", "gcr.io/google-samples/gb-redis-follower", "us-docker.pkg.dev/google-samples/containers/gke/gb-redis-follower"},
+			Image{SizeBytes: 41_000_000, Cmd: []string{"/run.sh"}, Ports: []int{6379}, Programs: follower}, singles("v2")},
+		tagged{[]string{"gcr.io/google_samples/gb-frontend", "gcr.io/google-samples/gb-frontend", "us-docker.pkg.dev/google-samples/containers/gke/gb-frontend"},
+			Image{SizeBytes: 166_000_000, Cmd: []string{"apache2-foreground"}, Ports: []int{80}, Programs: front}, singles("v5")},
+	)
 }
