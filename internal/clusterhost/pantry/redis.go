@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Bounds of a redis: everything is really in the host's memory.
@@ -30,8 +32,9 @@ const redisVersion = "7.4.2"
 // redis is a key-value server that speaks Redis' protocol: strings, lists, hashes and
 // sets, expiry, configuration, and replicas of its own kind. It persists nothing.
 type redis struct {
-	p   *Process
-	log *lineWriter
+	p    *Process
+	log  *lineWriter
+	rate *rate.Limiter // of the commands that all shells and servers of the cluster may run
 
 	mu       sync.Mutex
 	keys     map[string]*redisValue
@@ -47,29 +50,33 @@ type redis struct {
 }
 
 // redisProgram is redis-server with a configuration file, options, or both.
-func redisProgram(ctx context.Context, p *Process) int {
-	r := newRedis(p)
-	if err := r.configure(p.Args[1:]); err != nil {
-		fmt.Fprintf(p.Stderr, "\n*** FATAL CONFIG FILE ERROR (Redis %s) ***\n%v\n", redisVersion, err)
-		return 1
+func redisProgram(limit *rate.Limiter) Program {
+	return func(ctx context.Context, p *Process) int {
+		r := newRedis(p, limit)
+		if err := r.configure(p.Args[1:]); err != nil {
+			fmt.Fprintf(p.Stderr, "\n*** FATAL CONFIG FILE ERROR (Redis %s) ***\n%v\n", redisVersion, err)
+			return 1
+		}
+		return r.run(ctx)
 	}
-	return r.run(ctx)
 }
 
 // redisFollower is a replica of the leader that the guestbook's Service names.
-func redisFollower(ctx context.Context, p *Process) int {
-	r := newRedis(p)
-	leader := "redis-leader"
-	if p.Getenv("GET_HOSTS_FROM") == "env" {
-		leader = p.Getenv("REDIS_LEADER_SERVICE_HOST")
+func redisFollower(limit *rate.Limiter) Program {
+	return func(ctx context.Context, p *Process) int {
+		r := newRedis(p, limit)
+		leader := "redis-leader"
+		if p.Getenv("GET_HOSTS_FROM") == "env" {
+			leader = p.Getenv("REDIS_LEADER_SERVICE_HOST")
+		}
+		r.leader = net.JoinHostPort(leader, "6379")
+		return r.run(ctx)
 	}
-	r.leader = net.JoinHostPort(leader, "6379")
-	return r.run(ctx)
 }
 
-func newRedis(p *Process) *redis {
+func newRedis(p *Process, limit *rate.Limiter) *redis {
 	return &redis{
-		p: p, log: &lineWriter{w: p.Stdout}, keys: map[string]*redisValue{}, clients: map[net.Conn]bool{}, replicas: map[chan []string]bool{},
+		p: p, rate: limit, log: &lineWriter{w: p.Stdout}, keys: map[string]*redisValue{}, clients: map[net.Conn]bool{}, replicas: map[chan []string]bool{},
 		config: map[string]string{
 			"maxmemory": "0", "maxmemory-policy": "noeviction", "port": "6379", "appendonly": "no", "save": "3600 1 300 100 60 10000",
 			"requirepass": "", "timeout": "0", "databases": "1", "dir": "/data", "bind": "* -::*",
@@ -261,7 +268,7 @@ func (r *redis) serve(ctx context.Context, c net.Conn) {
 		if len(args) == 0 {
 			continue
 		}
-		if r.p.Usage.Work(ctx, redisCPU) != nil {
+		if r.p.Usage.Work(ctx, redisCPU) != nil || r.rate.Wait(ctx) != nil {
 			return
 		}
 		name := strings.ToUpper(args[0])

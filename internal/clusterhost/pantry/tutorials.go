@@ -168,9 +168,9 @@ func addPerl(r *Registry) error {
 
 func addRedis(r *Registry) error {
 	programs := r.without([]string{"sh", "bash"}, "curl", "wget", "jq", "dig", "host", "nslookup", "httpd", "nc", "ping", "ps", "vi", "ip")
-	programs["redis-server"], programs["redis-cli"] = own(3*mib, redisProgram), own(mib, redisCLI)
+	programs["redis-server"], programs["redis-cli"] = own(3*mib, redisProgram(r.rate)), own(mib, redisCLI)
 	follower := maps.Clone(programs)
-	follower["run.sh"] = own(3*mib, redisFollower)
+	follower["run.sh"] = own(3*mib, redisFollower(r.rate))
 	front := map[string]Program{"apache2-foreground": own(10*mib, guestbookProgram)}
 	server := Image{SizeBytes: 45_000_000, Cmd: []string{"redis-server"}, Ports: []int{6379}, WorkDir: "/data", Programs: programs}
 	return r.addVersions(
