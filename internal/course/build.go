@@ -48,7 +48,12 @@ func (b *levelBuilder) build(src levelFile) {
 	for _, n := range src.Needs {
 		b.level.Needs = append(b.level.Needs, n.Value)
 	}
+	b.level.Cluster, b.level.Panels = b.shape(src.Cluster), panels(src.Panels)
 	for i, n := range src.Exercises {
+		if len(n.Home) > 0 && !slices.Contains(b.level.Needs, "control-loops") {
+			b.fault(n.Line, "exercise %q sends control loops home: the level must need control-loops", n.ID.Value)
+		}
+
 		b.level.Exercises = append(b.level.Exercises, b.exercise(string(rune('a'+i%26)), n))
 	}
 }
@@ -66,6 +71,9 @@ func (b *levelBuilder) exercise(letter string, n exerciseNode) *Exercise {
 		e.Setup = append(e.Setup, s.Value)
 	}
 	e.Files = b.homeFiles(n.Files)
+	for _, h := range n.Home {
+		e.Home = append(e.Home, h.Value)
+	}
 	base := b.spec(n)
 	e.Guests = base.Guests
 	e.Ready = b.condition(base, n.ID.Value+"/ready", n.Ready)

@@ -3,7 +3,6 @@ package course
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -86,48 +85,17 @@ func (b *builder) build() {
 	b.course.Title, b.course.Summary = src.Title.Text, src.Summary.Text
 	b.course.Spec = lab.DefaultClusterSpec()
 	b.course.Spec.WithoutLoadBalancers = src.NoDoors
+	file := path.Join(b.course.ID, "course.yaml")
 	if len(src.Kitchens) > 0 {
-		b.course.Spec.Kitchens = nil
+		b.course.Spec.Kitchens = b.kitchens(file, src.Kitchens)
 	}
-	for _, k := range src.Kitchens {
-		labels := map[string]string{}
-		for key, v := range k.Labels {
-			labels[key] = v.Value
-		}
-		var taints []string
-		for _, t := range k.Taints {
-			taints = append(taints, t.Value)
-		}
-		b.course.Spec.Kitchens = append(b.course.Spec.Kitchens, lab.Kitchen{
-			Name: k.Name.Value, CPU: k.CPU.Value, Memory: k.Memory.Value, Labels: labels, Taints: taints, Resources: b.extended(k.Resources),
-		})
-	}
-	b.course.Spec.Speed = src.Speed
-	if src.Speed < 0 || src.Speed > lab.MaxSpeed {
-		b.faults = append(b.faults, Fault{File: path.Join(b.course.ID, "course.yaml"), Message: fmt.Sprintf("speed is from 1 to %d", lab.MaxSpeed)})
-	}
+	b.course.Spec.Speed = b.speed(file, 0, src.Speed)
 	for _, p := range src.Cast {
 		b.course.Cast = append(b.course.Cast, Person{ID: p.ID.Value, Name: p.Name.Text, Role: p.Role.Text})
 	}
 	for i, n := range src.Levels {
 		b.level(i+1, n)
 	}
-}
-
-// extended reads a kitchen's extended resources.
-func (b *builder) extended(in map[string]word) map[string]string {
-	out := map[string]string{}
-	for name, v := range in {
-		if problem := lab.CheckExtendedResource(name, v.Value); problem != nil {
-			b.faults = append(b.faults, Fault{File: path.Join(b.course.ID, "course.yaml"), Line: v.Line, Message: problem.Error()})
-			continue
-		}
-		out[name] = v.Value
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return out
 }
 
 // level reads a level's folder, or announces the level when there is none.

@@ -38,6 +38,14 @@ type kitchenNode struct {
 	Resources map[string]word `yaml:"resources" doc:"extended resources in whole numbers: nvidia.com/gpu: 2"`
 }
 
+// levelCluster is the shape of a level's cluster where it isn't the course's.
+type levelCluster struct {
+	Kitchens []kitchenNode `yaml:"kitchens" doc:"worker nodes; left out: the course's"`
+	NoDoors  bool          `yaml:"withoutLoadBalancers" doc:"true: nobody gives Services of type LoadBalancer an address"`
+	Speed    int           `yaml:"speed" doc:"how many times faster the waiting periods pass, from 1 to 60; left out: the course's"`
+	Line     int           `yaml:"-"`
+}
+
 type personNode struct {
 	ID   word  `yaml:"id" rule:"required"`
 	Name prose `yaml:"name" rule:"required"`
@@ -53,6 +61,8 @@ type levelFile struct {
 	Minutes       int            `yaml:"minutes" rule:"required" doc:"how long reading and exercises take"`
 	Needs         []word         `yaml:"needs" enum:"events|audit|network|kitchen-power|kitchens|control-loops|clock|etcd|real-containers" doc:"capabilities of the driver"`
 	MissingImages []word         `yaml:"missingImages" doc:"images in manifests that must not exist, because the lesson wants a failed pull"`
+	Cluster       *levelCluster  `yaml:"cluster" doc:"the shape of the level's cluster; left out: the course's"`
+	Panels        *[]word        `yaml:"panels" enum:"kitchens|loops|clock|etcd" doc:"what can be done from outside that the page shows; left out: all that the driver can do"`
 	Exercises     []exerciseNode `yaml:"exercises" rule:"required"`
 }
 
@@ -63,6 +73,7 @@ type exerciseNode struct {
 	Needs     []word                 `yaml:"needs" doc:"exercises before it in the course, from whose end this one goes on"`
 	Setup     []word                 `yaml:"setup" doc:"manifests of the start state, paths in the level's folder"`
 	Ready     word                   `yaml:"ready" doc:"CEL: the start state has been reached"`
+	Home      []word                 `yaml:"home" doc:"control loops that are sent home when the start state has been reached, as lab loops -a names them"`
 	Files     map[string]word        `yaml:"files" doc:"files of the learner's home: path in the home to path in the level's folder; shared/... is the folder that all courses share"`
 	Objects   map[string]objectNode  `yaml:"objects" doc:"variables for live objects"`
 	Requests  map[string]requestNode `yaml:"requests" doc:"variables for responses"`

@@ -44,12 +44,35 @@ type Level struct {
 	// Coming: announced, not there yet. Only ID, Number, Title and Summary are set.
 	Coming bool
 	// Needs are the driver's capabilities that the level can't do without (cluster.Capability).
-	Needs     []string
+	Needs []string
+	// Cluster is the shape of the level's cluster; nil: the course's. See Shape.
+	Cluster *lab.ClusterSpec
+	// Panels are the parts of the page that do something to the cluster from outside, of those below.
+	Panels    []string
 	Lesson    map[lab.Lang]*Document
 	Exercises []*Exercise
 	Quiz      []*Question
 	Files     fs.FS // the level's folder: paths of manifests are relative to it
 }
+
+// Shape is the shape of the cluster that the level wants.
+func (l *Level) Shape() lab.ClusterSpec {
+	if l.Cluster != nil {
+		return *l.Cluster
+	}
+	return l.Course.Spec
+}
+
+// Panels of the page, and the capability of the driver (cluster.Capability) that each needs.
+const (
+	PanelKitchens = "kitchens" // kitchen-power, and kitchens to open and close them
+	PanelLoops    = "loops"    // control-loops
+	PanelClock    = "clock"    // clock
+	PanelEtcd     = "etcd"     // etcd
+)
+
+// Panels lists all panels.
+func Panels() []string { return []string{PanelKitchens, PanelLoops, PanelClock, PanelEtcd} }
 
 // Exercise is a task on the cluster.
 type Exercise struct {
@@ -67,6 +90,8 @@ type Exercise struct {
 	Setup []string
 	// Ready says when the start state has been reached after Setup; nil: at once.
 	Ready *checker.Check
+	// Home are the control loops that are sent home when the start state has been reached.
+	Home []string
 	// Files are placed in the learner's home when the exercise starts or is reset, by path.
 	Files  map[string][]byte
 	Checks []*checker.Check

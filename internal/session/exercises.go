@@ -55,6 +55,9 @@ func (p *progress) start(ctx context.Context, e *course.Exercise) error {
 	if err != nil {
 		return err
 	}
+	if r, err = p.l.reshape(ctx, r, e.Level); err != nil {
+		return err
+	}
 	return p.begin(ctx, r, e, "setup")
 }
 
@@ -98,7 +101,14 @@ func (p *progress) setUp(ctx context.Context, r *running, e *course.Exercise) er
 	if err := r.apply(ctx, objects); err != nil {
 		return lab.Fail(lab.CodeConflict, "練習的起始狀態建立不起來，請按「重設練習」。", "The exercise's start state could not be set up. Press Reset.").Because(err)
 	}
-	return p.waitReady(ctx, r, e)
+	if err := p.waitReady(ctx, r, e); err != nil {
+		return err
+	}
+	if err := r.sendHome(ctx, e); err != nil {
+		return err
+	}
+	p.l.absent(e)
+	return nil
 }
 
 // waitReady waits until the start state holds.

@@ -9,5 +9,5 @@ func CleanInPlace(ctx context.Context, s *Service, id string) error {
 	if err != nil {
 		return err
 	}
-	return l.cleanInPlace(ctx, r)
+	return l.cleanInPlace(ctx, r, l.shape())
 }

@@ -24,7 +24,7 @@ type live struct {
 	id      string
 	learner lab.LearnerID
 	course  *course.Course
-	spec    lab.ClusterSpec
+	spec    lab.ClusterSpec // the shape that the cluster was given last; mu is held
 	created time.Time
 	dir     string // Dir/sessions/ID
 	log     *slog.Logger

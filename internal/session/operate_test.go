@@ -125,3 +125,21 @@ kubectl get secret sauce -o jsonpath={.data.recipe} | base64 -d | grep grandmoth
 		t.Errorf("somebody else's kitchens: %v", err)
 	}
 }
+
+// finish waits for an operation.
+func (s *server) finish(t *testing.T, id string, op lab.Operation) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !op.Done {
+		<-tick.C
+		var err error
+		if op, err = s.Operation(t.Context(), me, id, op.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if op.Problem != nil {
+		t.Fatalf("operation: %+v", op.Problem)
+	}
+	t.Logf("%s took %d ms", op.Kind, op.Millis)
+}

@@ -16,30 +16,50 @@ import (
 	"kubistro/internal/session/cleanup"
 )
 
-// cleanInPlace makes the cluster look new: what was done to it from outside is undone, and
+// cleanInPlace makes the cluster look new, in a shape: what was done to it from outside is undone, and
 // what was done in it. An error says that a fresh cluster is needed.
-func (l *live) cleanInPlace(ctx context.Context, r *running) error {
+func (l *live) cleanInPlace(ctx context.Context, r *running, shape lab.ClusterSpec) error {
 	select {
 	case <-r.settled:
 	case <-ctx.Done():
 		return errors.New("the cluster doesn't answer")
 	}
-	if err := putBack(ctx, r.instance, r.cluster.Spec()); err != nil {
+	born := r.cluster.Spec()
+	if born.WithoutLoadBalancers != shape.WithoutLoadBalancers {
+		return errors.New("load balancers come and go with a cluster only")
+	}
+	// What was written about a node since is undone for those that the new cluster had; others are opened anew.
+	own := func(node string) bool {
+		k, wanted := kitchenOf(shape, node)
+		was, had := kitchenOf(born, node)
+		return !wanted && !had || wanted && had && sameKitchen(k, was)
+	}
+	if err := putBack(ctx, r.instance, shape, own); err != nil {
 		return err
 	}
 	encrypted, err := writePlainly(ctx, r.instance)
 	if err != nil {
 		return err
 	}
-	if err := cleanup.Restore(ctx, r.config, l.baseline(r.cluster.ID()), l.log); err != nil {
+	if err := cleanup.Restore(ctx, r.config, l.baseline(r.cluster.ID()), own, l.log); err != nil {
 		return err
 	}
 	return r.decrypt(ctx, encrypted)
 }
 
+func kitchenOf(spec lab.ClusterSpec, name string) (lab.Kitchen, bool) {
+	for _, k := range spec.Kitchens {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return lab.Kitchen{}, false
+}
+
 // putBack undoes what was done to a cluster from outside: the clock is the spec's,
-// everybody is at work, and all kitchens of the spec and no others are there and connected.
-func putBack(ctx context.Context, inst cluster.Instance, spec lab.ClusterSpec) error {
+// everybody is at work, and all kitchens of the spec and no others are there and connected. A
+// kitchen that keep doesn't name is closed and opened anew.
+func putBack(ctx context.Context, inst cluster.Instance, spec lab.ClusterSpec, keep func(kitchen string) bool) error {
 	if op, ok := inst.(cluster.ClockSetter); ok {
 		c, err := op.Clock(ctx)
 		if err == nil && c.Speed != max(1, spec.Speed) {
@@ -63,12 +83,12 @@ func putBack(ctx context.Context, inst cluster.Instance, spec lab.ClusterSpec) e
 		}
 	}
 	if op, ok := inst.(cluster.KitchenOperator); ok {
-		return putKitchensBack(ctx, op, spec)
+		return putKitchensBack(ctx, op, spec, keep)
 	}
 	return nil
 }
 
-func putKitchensBack(ctx context.Context, op cluster.KitchenOperator, spec lab.ClusterSpec) error {
+func putKitchensBack(ctx context.Context, op cluster.KitchenOperator, spec lab.ClusterSpec, keep func(kitchen string) bool) error {
 	list, err := op.Kitchens(ctx)
 	if err != nil {
 		return err
@@ -79,7 +99,7 @@ func putKitchensBack(ctx context.Context, op cluster.KitchenOperator, spec lab.C
 	}
 	for _, k := range list {
 		want, wanted := missing[k.Name]
-		if !wanted || !sameKitchen(k.Kitchen, want) {
+		if !wanted || !sameKitchen(k.Kitchen, want) || !keep(k.Name) {
 			if err := op.RemoveKitchen(ctx, k.Name); err != nil {
 				return err
 			}

@@ -36,7 +36,7 @@ func (s *Service) Reset(ctx context.Context, learner lab.LearnerID, id string) (
 		if err := l.progress.forgetStarts(ctx, ""); err != nil {
 			return err
 		}
-		if _, err := l.replace(ctx); err != nil {
+		if _, err := l.replace(ctx, l.shape()); err != nil {
 			return err
 		}
 		l.feed.Lab(lab.Event{Verb: "reset", Reason: "done", Text: &lab.Text{ZhTW: "全新的叢集準備好了。", En: "The fresh cluster is ready."}})
@@ -68,7 +68,7 @@ func (l *live) resetExercise(ctx context.Context, e *course.Exercise) error {
 		return err
 	}
 	l.feed.Working(n)
-	r, err := l.cleaned(ctx)
+	r, err := l.cleaned(ctx, e.Level.Shape())
 	l.feed.Working(0)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (l *live) resetExercise(ctx context.Context, e *course.Exercise) error {
 	err = l.progress.enter(ctx, r, e, "reset")
 	if err != nil && ctx.Err() == nil {
 		l.log.Warn("start state not reached after cleaning; replacing the cluster", "exercise", e.ID, "error", err)
-		if r, err = l.replace(ctx); err == nil {
+		if r, err = l.replace(ctx, e.Level.Shape()); err == nil {
 			err = l.progress.enter(ctx, r, e, "reset")
 		}
 	}
@@ -87,24 +87,24 @@ func (l *live) resetExercise(ctx context.Context, e *course.Exercise) error {
 	return err
 }
 
-// cleaned returns the session's cluster as if it were new.
-func (l *live) cleaned(ctx context.Context) (*running, error) {
+// cleaned returns the session's cluster as if it were new, in a shape.
+func (l *live) cleaned(ctx context.Context, shape lab.ClusterSpec) (*running, error) {
 	if r := l.ready(); r != nil && r.cluster == l.current() {
 		clean, cancel := context.WithTimeout(ctx, cleanLimit)
-		err := l.cleanInPlace(clean, r)
+		err := l.cleanInPlace(clean, r, shape)
 		cancel()
 		if err == nil {
-			return r, nil
+			return r, l.shaped(ctx, r.cluster, shape)
 		}
 		if ctx.Err() != nil {
 			return nil, err
 		}
 		l.log.Info("cluster can't be cleaned; replacing it", "reason", err)
-		return l.replace(ctx)
+		return l.replace(ctx, shape)
 	}
 	switch l.current().Status().State {
 	case lab.StateFailed, lab.StateAsleep:
-		return l.replace(ctx)
+		return l.replace(ctx, shape)
 	}
 	r, err := l.settled(ctx)
 	if err != nil {
@@ -112,11 +112,11 @@ func (l *live) cleaned(ctx context.Context) (*running, error) {
 	}
 	clean, cancel := context.WithTimeout(ctx, cleanLimit)
 	defer cancel()
-	if err := l.cleanInPlace(clean, r); err != nil {
+	if err := l.cleanInPlace(clean, r, shape); err != nil {
 		l.log.Info("cluster can't be cleaned; replacing it", "reason", err)
-		return l.replace(ctx)
+		return l.replace(ctx, shape)
 	}
-	return r, nil
+	return r, l.shaped(ctx, r.cluster, shape)
 }
 
 // Solve is part of API.

@@ -188,15 +188,15 @@ func (l *live) disconnect() {
 	l.progress.connected()
 }
 
-// replace gives the session a fresh cluster and waits until it is ready.
-func (l *live) replace(ctx context.Context) (*running, error) {
+// replace gives the session a fresh cluster of a shape and waits until it is ready.
+func (l *live) replace(ctx context.Context, shape lab.ClusterSpec) (*running, error) {
 	old := l.current()
-	fresh, err := l.s.Manager.Replace(ctx, old.ID(), l.spec)
+	fresh, err := l.s.Manager.Replace(ctx, old.ID(), shape)
 	if err != nil {
 		return nil, fmt.Errorf("session: replace the cluster: %w", err)
 	}
-	if err := l.s.Store.SetCluster(ctx, l.id, fresh.ID(), l.spec); err != nil {
-		return nil, errors.Join(fmt.Errorf("session: note the cluster: %w", err), l.s.Manager.Delete(ctx, fresh.ID()))
+	if err := l.shaped(ctx, fresh, shape); err != nil {
+		return nil, errors.Join(err, l.s.Manager.Delete(ctx, fresh.ID()))
 	}
 	l.mu.Lock()
 	l.cluster = fresh

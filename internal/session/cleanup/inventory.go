@@ -23,6 +23,7 @@ const atOnce = 8
 type client struct {
 	dynamic   dynamic.Interface
 	discovery *discovery.DiscoveryClient
+	own       func(node string) bool // nil: all nodes are
 }
 
 func newClient(cfg *rest.Config) (*client, error) {

@@ -39,16 +39,23 @@ var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", V
 
 // Restore makes the cluster what it was when Keep looked. It works in rounds
 // until nothing is left to do; when that takes too many or ctx ends, or when it meets what it
-// can't mend, the error says what is left.
-func Restore(ctx context.Context, cfg *rest.Config, path string, log *slog.Logger) error {
+// can't mend, the error says what is left. Nodes that own doesn't know aren't the new cluster's: they
+// are let be, there or not. A nil own knows all.
+func Restore(ctx context.Context, cfg *rest.Config, path string, own func(node string) bool, log *slog.Logger) error {
 	baseline, err := read(path)
 	if err != nil {
 		return err
+	}
+	for key := range baseline {
+		if key.resource == "nodes" && own != nil && !own(key.name) {
+			delete(baseline, key)
+		}
 	}
 	c, err := newClient(cfg)
 	if err != nil {
 		return err
 	}
+	c.own = own
 	if err := c.unhook(ctx, baseline); err != nil {
 		return err
 	}
@@ -118,7 +125,7 @@ func (c *client) round(ctx context.Context, baseline map[id]original) ([]id, err
 	var extra, pods, left []item
 	for _, i := range all {
 		present[i.id] = i
-		if _, ours := baseline[i.id]; ours || i.transient() {
+		if _, ours := baseline[i.id]; ours || i.transient() || i.id.resource == "nodes" && c.own != nil && !c.own(i.id.name) {
 			continue
 		}
 		if i.id.resource == "pods" {

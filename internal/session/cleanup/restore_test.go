@@ -163,7 +163,7 @@ func TestRestore(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a busy machine; the lab itself gives 5 s
 		defer cancel()
 		began := time.Now()
-		if err := cleanup.Restore(ctx, cfg, path, log); err != nil {
+		if err := cleanup.Restore(ctx, cfg, path, nil, log); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("restored in %s", time.Since(began))
@@ -211,7 +211,7 @@ func TestRestore(t *testing.T) {
 }
 
 func TestNoBaseline(t *testing.T) {
-	if err := cleanup.Restore(t.Context(), nil, filepath.Join(t.TempDir(), "none"), slog.New(slog.DiscardHandler)); err == nil {
+	if err := cleanup.Restore(t.Context(), nil, filepath.Join(t.TempDir(), "none"), nil, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("restored from nothing")
 	}
 }
