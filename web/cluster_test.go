@@ -13,20 +13,20 @@ func TestKitchensLoopsAndClock(t *testing.T) {
 	type kitchens struct{ Kitchens []lab.KitchenState }
 	type loops struct{ Loops []lab.ControlLoop }
 	got := want[kitchens](c, 200, "POST", base+"/kitchens", `{"name":"annex","cpu":"4","memory":"4Gi","taints":["event=wedding:NoSchedule"]}`)
-	if len(got.Kitchens) != 1 || got.Kitchens[0].Name != "annex" || got.Kitchens[0].CPU != "4" || len(got.Kitchens[0].Taints) != 1 || !got.Kitchens[0].Power {
+	if len(got.Kitchens) != 4 || got.Kitchens[3].Name != "annex" || got.Kitchens[3].CPU != "4" || len(got.Kitchens[3].Taints) != 1 || !got.Kitchens[3].Power {
 		t.Errorf("after adding: %+v", got)
 	}
 	got = want[kitchens](c, 200, "PUT", base+"/kitchens/annex", `{"cable":false}`)
-	if !got.Kitchens[0].Power || got.Kitchens[0].Cable {
+	if !got.Kitchens[3].Power || got.Kitchens[3].Cable {
 		t.Errorf("after pulling the cable: %+v", got)
 	}
-	if got = want[kitchens](c, 200, "PUT", base+"/kitchens/annex", `{"power":false,"cable":true}`); got.Kitchens[0].Power || !got.Kitchens[0].Cable {
+	if got = want[kitchens](c, 200, "PUT", base+"/kitchens/annex", `{"power":false,"cable":true}`); got.Kitchens[3].Power || !got.Kitchens[3].Cable {
 		t.Errorf("after a loss of power: %+v", got)
 	}
-	if got = want[kitchens](c, 200, "DELETE", base+"/kitchens/annex", ""); len(got.Kitchens) != 0 {
+	if got = want[kitchens](c, 200, "DELETE", base+"/kitchens/annex", ""); len(got.Kitchens) != 3 {
 		t.Errorf("after removing: %+v", got)
 	}
-	if got := want[loops](c, 200, "PUT", base+"/loops", `{"name":"kube-scheduler","home":true}`); len(got.Loops) != 1 || !got.Loops[0].Home {
+	if got := want[loops](c, 200, "PUT", base+"/loops", `{"name":"kube-scheduler","home":true}`); got.Loops[0].Name != "kube-scheduler" || !got.Loops[0].Home || got.Loops[1].Home {
 		t.Errorf("loops: %+v", got)
 	}
 	clock := want[lab.Clock](c, 200, "PUT", base+"/clock", `{"speed":10}`)

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/a-h/templ"
@@ -148,7 +149,7 @@ func (s *Server) level(w http.ResponseWriter, r *http.Request) error {
 	if p.Doc = l.Lesson[p.Lang]; p.Doc == nil {
 		return errNoLevel
 	}
-	p.Missing = s.missing(l)
+	p.Missing, p.Panels = s.missing(l), s.panels(l)
 	for i, other := range l.Course.Levels {
 		if other != l {
 			continue
@@ -174,6 +175,18 @@ func (s *Server) missing(l *course.Level) []string {
 	for _, need := range l.Needs {
 		if !has[need] {
 			out = append(out, need)
+		}
+	}
+	return out
+}
+
+// panels lists what the level's page shows of what the driver can do from outside.
+func (s *Server) panels(l *course.Level) []string {
+	needs := map[string]string{course.PanelKitchens: "kitchen-power", course.PanelLoops: "control-loops", course.PanelClock: "clock", course.PanelEtcd: "etcd"}
+	var out []string
+	for _, p := range l.Panels {
+		if slices.Contains(s.Capabilities, needs[p]) {
+			out = append(out, p)
 		}
 	}
 	return out

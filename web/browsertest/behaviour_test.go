@@ -75,6 +75,8 @@ func TestKeyboard(t *testing.T) {
 		}
 	}
 	b.run(chromedp.KeyEvent(kb.End))
+	b.wait("the last tab by the End key", "document.activeElement.dataset.tool === 'controls' && !document.querySelector('#panel-controls').hidden")
+	b.run(chromedp.KeyEvent(kb.ArrowLeft))
 	b.wait("the record by arrow keys", "document.activeElement.dataset.tool === 'record' && !document.querySelector('#panel-record').hidden")
 	b.do(`document.querySelector('.splitter-v').focus()`)
 	width := js[int](b, "document.querySelector('.js-lesson').offsetWidth")

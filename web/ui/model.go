@@ -80,6 +80,7 @@ type LevelPage struct {
 	Percent  int
 	Seed     string   // the order of quiz options is the learner's own
 	Missing  []string // capabilities that the driver lacks: the level can't be done here
+	Panels   []string // parts of the page that do something to the cluster from outside
 	Next     *course.Level
 	Previous *course.Level
 }
@@ -89,6 +90,17 @@ type ErrorPage struct {
 	Page
 	Status  int
 	Message string
+}
+
+// tools are the tabs below the floor.
+func (p LevelPage) tools() []string {
+	out := []string{"terminal", "files", "record"}
+	for _, panel := range p.Panels {
+		if panel != course.PanelKitchens { // which is on the floor itself
+			return append(out, "controls")
+		}
+	}
+	return out
 }
 
 func courseLink(c *course.Course) templ.SafeURL { return templ.SafeURL("/courses/" + c.ID) }

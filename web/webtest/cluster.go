@@ -3,6 +3,7 @@ package webtest
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"kubistro/internal/lab"
 )
@@ -18,6 +19,19 @@ func (l *Lab) Kitchens(_ context.Context, learner lab.LearnerID, id string) ([]l
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.kitchens), nil
+}
+
+// Kitchen is a kitchen of the only session.
+func (l *Lab) Kitchen(name string) lab.KitchenState {
+	s := l.Only()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.kitchens {
+		if k.Name == name {
+			return k
+		}
+	}
+	return lab.KitchenState{}
 }
 
 // changeKitchens is what all changes of kitchens have in common.
@@ -38,6 +52,7 @@ func (l *Lab) AddKitchen(_ context.Context, learner lab.LearnerID, id string, k 
 			return lab.Fail(lab.CodeConflict, "這間廚房已經有了。", "There is such a kitchen already.")
 		}
 		s.kitchens = append(s.kitchens, lab.KitchenState{Kitchen: k, Power: true, Cable: true})
+		s.tell("kitchen", "Node", k.Name, "added")
 		return nil
 	})
 }
@@ -49,6 +64,7 @@ func (l *Lab) RemoveKitchen(_ context.Context, learner lab.LearnerID, id, name s
 			return errNoKitchen
 		}
 		s.kitchens = slices.Delete(s.kitchens, at, at+1)
+		s.tell("kitchen", "Node", name, "removed")
 		return nil
 	})
 }
@@ -61,12 +77,23 @@ func (l *Lab) SetKitchen(_ context.Context, learner lab.LearnerID, id, name stri
 		}
 		if c.Power != nil {
 			s.kitchens[at].Power = *c.Power
+			s.tell("power", "Node", name, map[bool]string{true: "on", false: "off"}[*c.Power])
 		}
 		if c.Cable != nil {
 			s.kitchens[at].Cable = *c.Cable
+			s.tell("cable", "Node", name, map[bool]string{true: "in", false: "out"}[*c.Cable])
 		}
 		return nil
 	})
+}
+
+// loops are those of every session.
+var loops = []lab.ControlLoop{
+	{Name: "kube-scheduler", Part: lab.LoopComponent}, {Name: "kube-controller-manager", Part: lab.LoopComponent},
+	{Name: "kube-proxy", Part: lab.LoopComponent}, {Name: "coredns", Part: lab.LoopComponent},
+	{Name: "kubelet/kitchen-1", Part: lab.LoopKubelet}, {Name: "kubelet/kitchen-2", Part: lab.LoopKubelet}, {Name: "kubelet/kitchen-3", Part: lab.LoopKubelet},
+	{Name: "deployment-controller", Part: lab.LoopController}, {Name: "replicaset-controller", Part: lab.LoopController},
+	{Name: "endpointslice-controller", Part: lab.LoopController}, {Name: "node-lifecycle-controller", Part: lab.LoopController},
 }
 
 // Loops is part of web.Lab.
@@ -77,7 +104,11 @@ func (l *Lab) Loops(_ context.Context, learner lab.LearnerID, id string) ([]lab.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return []lab.ControlLoop{{Name: "kube-scheduler", Part: lab.LoopComponent, Home: s.schedulerHome}}, nil
+	out := slices.Clone(loops)
+	for i := range out {
+		out[i].Home = s.home[out[i].Name]
+	}
+	return out, nil
 }
 
 // SetLoop is part of web.Lab.
@@ -86,12 +117,16 @@ func (l *Lab) SetLoop(_ context.Context, learner lab.LearnerID, id, name string,
 	if err != nil {
 		return err
 	}
-	if name != "kube-scheduler" {
+	if !slices.ContainsFunc(loops, func(l lab.ControlLoop) bool { return l.Name == name }) {
 		return lab.Fail(lab.CodeNotFound, "沒有這個控制迴圈。", "There is no such control loop.")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.schedulerHome = home
+	if s.home == nil {
+		s.home = map[string]bool{}
+	}
+	s.home[name] = home
+	s.tell("loop", "ControlLoop", name, map[bool]string{true: "home", false: "back"}[home])
 	return nil
 }
 
@@ -104,9 +139,16 @@ func (l *Lab) ClusterClock(_ context.Context, learner lab.LearnerID, id string) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	speed := max(1, s.speed)
-	return lab.Clock{Speed: speed, Figures: []lab.Figure{{
-		Component: "kube-controller-manager", Name: "node-monitor-grace-period", RealMillis: 50_000, NowMillis: 50_000 / int64(speed),
-	}}}, nil
+	out := lab.Clock{Speed: speed}
+	for _, f := range []lab.Figure{
+		{Component: "kube-controller-manager", Name: "node-monitor-grace-period", RealMillis: 50_000},
+		{Component: "kube-apiserver", Name: "default-unreachable-toleration-seconds", RealMillis: 300_000},
+		{Component: "kubelet", Name: "containerRestartBackoff", RealMillis: 10_000},
+	} {
+		f.NowMillis = f.RealMillis / int64(speed)
+		out.Figures = append(out.Figures, f)
+	}
+	return out, nil
 }
 
 // SetClusterClock is part of web.Lab.
@@ -121,5 +163,12 @@ func (l *Lab) SetClusterClock(_ context.Context, learner lab.LearnerID, id strin
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.speed = speed
+	s.tell("clock", "Clock", "", strconv.Itoa(speed))
 	return nil
+}
+
+// tell notes in the record what was done to the cluster from outside; s.mu is held.
+func (s *Session) tell(verb, kind, name, reason string) {
+	s.add(lab.Event{Type: lab.EventLab, Actor: "learner", Verb: verb, Object: lab.ObjectRef{Kind: kind, Name: name}, Reason: reason,
+		Text: &lab.Text{ZhTW: name + " " + reason, En: name + " " + reason}})
 }

@@ -49,7 +49,7 @@ spec:
 
 func levelOne(c *course.Course) *course.Level {
 	l := &course.Level{
-		Course: c, ID: "1", Number: 1, Title: both("廚師倒下了", "Cooks fall"), Minutes: 40,
+		Course: c, ID: "1", Number: 1, Title: both("廚師倒下了", "Cooks fall"), Minutes: 40, Panels: course.Panels(),
 		Summary: both("一位廚師離開之後，誰會補上？什麼時候沒有人補？", "When a cook leaves, who fills the place, and when does nobody?"),
 		Files:   fstest.MapFS{"manifests/grill.yaml": {Data: []byte(grillYAML)}, "solutions/secret.sh": {Data: []byte("kubectl apply -f grill.yaml")}},
 	}

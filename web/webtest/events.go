@@ -11,6 +11,11 @@ import (
 func (s *Session) Add(e lab.Event) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.add(e)
+}
+
+// add is Add; s.mu is held.
+func (s *Session) add(e lab.Event) uint64 {
 	e.N = uint64(len(s.events)) + 1
 	if e.Time.IsZero() {
 		e.Time = time.Now().UTC()

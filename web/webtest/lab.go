@@ -50,10 +50,10 @@ type Session struct {
 	edits     []web.EditRequest
 	finished  map[string]bool
 
-	kitchens      []lab.KitchenState
-	schedulerHome bool
-	speed         int
-	encryption    lab.EncryptionState
+	kitchens   []lab.KitchenState
+	home       map[string]bool // control loops
+	speed      int
+	encryption lab.EncryptionState
 }
 
 // Learner is whose session it is.
@@ -90,6 +90,11 @@ func (l *Lab) find(learner lab.LearnerID, id string) (*Session, error) {
 	return s, nil
 }
 
+// capabilities are those of the doubles' driver.
+func capabilities() []string {
+	return []string{"events", "audit", "kitchen-power", "kitchens", "control-loops", "clock", "etcd"}
+}
+
 // Only returns the one session that there is, nil before it was opened.
 func (l *Lab) Only() *Session {
 	l.mu.Lock()
@@ -114,11 +119,14 @@ func (l *Lab) Open(_ context.Context, learner lab.LearnerID, course string) (lab
 	s := &Session{
 		v: lab.Session{
 			ID: fmt.Sprintf("s%d", l.next), Learner: learner, Course: course, State: l.Start, Driver: "embedded",
-			Capabilities: []string{"events", "audit"}, Created: now, Status: lab.Status{State: l.Start, Since: now, Why: "create"},
+			Capabilities: capabilities(), Created: now, Status: lab.Status{State: l.Start, Since: now, Why: "create"},
 		},
 		changed: make(chan struct{}), more: make(chan struct{}), objects: map[string]lab.ObjectState{},
 		files: map[string]fileOf{}, terminals: map[string]*Terminal{}, finished: map[string]bool{},
 		exercises: SampleExercises(),
+	}
+	for _, k := range lab.DefaultClusterSpec().Kitchens {
+		s.kitchens = append(s.kitchens, lab.KitchenState{Kitchen: k, Power: true, Cable: true})
 	}
 	l.sessions[s.v.ID] = s
 	return s.v, true, nil

@@ -21,7 +21,7 @@ func NewServer(t testing.TB, change func(*web.Config)) *Server {
 	t.Helper()
 	l := NewLab()
 	s := &Server{Lab: l, Store: NewStore(l)}
-	c := web.Config{Lab: l, Store: s.Store, Library: Library(), Version: "test", Log: slog.New(slog.DiscardHandler)}
+	c := web.Config{Lab: l, Store: s.Store, Library: Library(), Version: "test", Capabilities: capabilities(), Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&c)
 	}

@@ -88,5 +88,6 @@ func (l *Lab) SetEncryption(_ context.Context, learner lab.LearnerID, id string,
 			s.encryption.Provider = k.Provider
 		}
 	}
+	s.tell("encryption", "Etcd", "", map[bool]string{true: "on", false: "off"}[k.On])
 	return nil
 }

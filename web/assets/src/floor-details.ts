@@ -1,6 +1,7 @@
 /** What a thing on the floor is, in both vocabularies, with ways on from there. */
 import { age } from "./clock.ts";
 import { h, icon } from "./dom.ts";
+import type { KitchenSwitches } from "./kitchen-switches.ts";
 import type { Lab } from "./lab.ts";
 import { kindName, nodeName, objectName } from "./record-text.ts";
 import { t } from "./texts.ts";
@@ -15,6 +16,7 @@ export class FloorDetails {
   constructor(
     private readonly root: HTMLElement,
     private readonly lab: Lab,
+    private readonly switches: KitchenSwitches,
   ) {
     root.append(this.box);
     this.box.addEventListener("keydown", (e) => {
@@ -73,6 +75,7 @@ export class FloorDetails {
         {},
         h("button.button.small-button", { type: "button", "data-act": "record", onclick: () => this.toRecord(v) }, icon("record"), t("details.record")),
         h("button.button.small-button", { type: "button", "data-act": "describe", onclick: () => this.describe(v) }, icon("terminal"), "kubectl describe"),
+        ...(v.ref.kind === "Node" && !gone ? this.switches.actions(v.ref.name) : []),
       ),
     );
     if (focused) this.box.querySelector<HTMLElement>(`[data-act="${focused}"]`)?.focus();

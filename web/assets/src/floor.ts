@@ -2,6 +2,7 @@
 import { find, h, icon, say } from "./dom.ts";
 import { FloorDetails } from "./floor-details.ts";
 import { Keyed } from "./keyed.ts";
+import type { KitchenSwitches } from "./kitchen-switches.ts";
 import type { Lab } from "./lab.ts";
 import { nodeName } from "./record-text.ts";
 import { t } from "./texts.ts";
@@ -35,8 +36,9 @@ export class Floor {
   constructor(
     root: HTMLElement,
     private readonly lab: Lab,
+    private readonly switches: KitchenSwitches,
   ) {
-    this.details = new FloorDetails(root, lab);
+    this.details = new FloorDetails(root, lab, switches);
     this.doorRoom = h(
       "section.room.door",
       { hidden: true, "aria-label": t("floor.door") },
@@ -57,7 +59,7 @@ export class Floor {
           this.emptyLines,
           this.hotlines,
         ),
-        h("div.house", {}, this.doorRoom, this.rooms),
+        h("div.house", {}, this.doorRoom, this.rooms, switches.opener()),
         this.summary,
       ),
     );
@@ -68,6 +70,7 @@ export class Floor {
     this.waiting = this.cookList(this.door);
     lab.on("world", (w) => this.draw(w));
     lab.on("snapshot", () => (this.first = true));
+    switches.outside.on("kitchens", () => this.draw(lab.world));
     this.draw(lab.world);
   }
 
@@ -138,7 +141,7 @@ export class Floor {
     const e = h(
       "li.room",
       {},
-      h("header.room-head", {}, h("button.room-main", { type: "button", onclick: () => this.details.open(e) }, h("b.room-name"), h("span.room-k8s"), h("span.room-note"))),
+      h("header.room-head", {}, h("button.room-main", { type: "button", onclick: () => this.details.open(e) }, h("b.room-name"), h("span.room-k8s"), h("span.room-note")), n.ref.name !== "office" && this.switches.make(n.ref.name)),
       n.ref.name === "office" && staff(),
       list,
     );
@@ -155,7 +158,11 @@ export class Floor {
     say(find(".room-name", e), nodeName(n.ref.name, "restaurant"));
     say(find(".room-k8s", e), n.ref.name);
     const pods = this.lab.world.all("Pod").filter((p) => p.node === n.ref.name && moodOf(p) !== "done").length;
-    const note = dark ? t("floor.room.dark") : n.unschedulable ? t("floor.room.closed") : office ? t("floor.room.office") : t("floor.room.size", n.cpu ?? "?", memory(n.memory));
+    const outside = this.switches.note(n);
+    e.dataset.outside = String(outside !== undefined);
+    const doors = find(".kitchen-switches", e);
+    if (doors) this.switches.draw(doors, n.ref.name);
+    const note = outside ? outside : dark ? t("floor.room.dark") : n.unschedulable ? t("floor.room.closed") : office ? t("floor.room.office") : t("floor.room.size", n.cpu ?? "?", memory(n.memory));
     say(find(".room-note", e), note);
     find(".room-main", e)?.setAttribute("aria-label", t("floor.room.label", n.ref.name, note, pods));
   }

@@ -58,7 +58,7 @@ export class Splitter {
   }
 }
 
-export type Tool = "terminal" | "files" | "record";
+export type Tool = "terminal" | "files" | "record" | "controls";
 
 /** The tabs below the floor. */
 export class Tools {
@@ -108,14 +108,14 @@ export class Views {
   ) {
     for (const b of all<HTMLButtonElement>("[data-view]", root)) b.addEventListener("click", () => this.show(b.dataset.view ?? "lesson"));
     const kept = recall("view");
-    if (kept) this.show(kept);
+    if (kept && find(`[data-view="${CSS.escape(kept)}"]`, root)) this.show(kept);
   }
 
   show(view: string): void {
     this.lab.dataset.view = view === "lesson" || view === "floor" ? view : "tools";
     for (const b of all("[data-view]", this.root)) b.setAttribute("aria-pressed", String(b.dataset.view === view));
     remember("view", view);
-    if (view === "terminal" || view === "files" || view === "record") this.tools.show(view);
+    if (view === "terminal" || view === "files" || view === "record" || view === "controls") this.tools.show(view);
   }
 }
 

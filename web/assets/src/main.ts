@@ -1,5 +1,7 @@
 /** Starts the page's controllers: each is hooked to its elements by a js- class. */
 import { ClusterChip, Curtain, IdleWatch } from "./chip.ts";
+import { ClockChip } from "./cluster-clock.ts";
+import { Controls } from "./controls.ts";
 import { all, find } from "./dom.ts";
 import { ExerciseCard, LevelProgress } from "./exercises.ts";
 import { Files } from "./files.ts";
@@ -7,6 +9,8 @@ import { Floor } from "./floor.ts";
 import { Lab } from "./lab.ts";
 import { Place, Splitter, Tools, Views, type Tool } from "./layout.ts";
 import { Command, liveValues, Manifest } from "./lesson.ts";
+import { KitchenSwitches } from "./kitchen-switches.ts";
+import { Outside } from "./outside.ts";
 import { Quiz } from "./quiz.ts";
 import { RecordView } from "./record.ts";
 import { recall } from "./remember.ts";
@@ -16,6 +20,7 @@ import { ThemeSwitch } from "./theme.ts";
 
 function startLab(root: HTMLElement): void {
   const lab = new Lab(root.dataset.course ?? "", root.dataset.level ?? "");
+  const outside = new Outside(lab, root.dataset.panels ?? "");
   const lesson = find(".js-lesson", root)!;
   const place = new Place(lesson, `place.${lab.course}.${lab.level}`);
   for (const e of all(".js-lang")) e.addEventListener("click", () => place.keep());
@@ -29,17 +34,25 @@ function startLab(root: HTMLElement): void {
     if (narrow()) views.show(tool);
     tools.show(tool, focus);
   };
+  const controlsRoot = find(".js-controls", root);
+  const controls = controlsRoot ? new Controls(controlsRoot, outside) : undefined;
   const files = new Files(find(".js-files", root)!, lab, () => show("files"));
   const tools = new Tools(toolsRoot, (tool, focus) => {
     if (tool === "terminal") terminals.shown(focus);
     else if (tool === "files") void files.shown();
+    else if (tool === "controls") controls?.shown();
     else record.shown();
   });
   const views = new Views(find(".js-views")!, root, tools);
 
-  new Floor(find(".js-floor", root)!, lab);
+  new Floor(find(".js-floor", root)!, lab, new KitchenSwitches(outside));
   new Curtain(find(".js-bench", root)!, lab);
   new ClusterChip(find(".js-chip")!, lab);
+  const changeClock = () => {
+    show("controls");
+    controls?.show("clock");
+  };
+  new ClockChip(find(".js-clock")!, outside, outside.panels.has("clock") ? changeClock : undefined);
   new IdleWatch(root, lab);
   new LevelProgress(lab, Number(root.dataset.total));
   liveValues(lesson, lab);
@@ -64,7 +77,7 @@ function startLab(root: HTMLElement): void {
   });
 
   const kept = recall("tool");
-  if (!narrow()) tools.show(kept === "files" || kept === "record" ? kept : "terminal");
+  if (!narrow()) tools.show(kept === "files" || kept === "record" || (kept === "controls" && controls) ? kept : "terminal");
   if (root.dataset.missing === undefined) void lab.open();
   // For browser tests and curious people: what the terminal shows.
   Object.defineProperty(window, "kubistro", { value: Object.freeze({ terminalText: () => terminals.text(), state: () => lab.state, last: () => lab.stream?.last ?? 0 }) });

@@ -1,7 +1,7 @@
 /** What a row of the record says, in the restaurant's words and in those of Kubernetes. */
 import { has, inLang, t } from "./texts.ts";
 import { differences, readyOf, type Difference, type Row } from "./record-row.ts";
-import type { ObjectState, Ref } from "./types.ts";
+import type { Frame, ObjectState, Ref } from "./types.ts";
 import { lastPart, moodOf, shortImage } from "./world.ts";
 
 export type Vocabulary = "restaurant" | "kubernetes";
@@ -49,6 +49,7 @@ function shortPod(name: string): string {
 export function fullSentence(row: Row, v: Vocabulary, cause?: Row): string {
   const s = sentence(row, v, cause);
   const f = row.frame;
+  if (f.type === "lab" && f.actor === "learner") return t(v === "restaurant" ? "rec.full" : "rec.full.k8s", actorName(f.actor, v), s);
   if (f.type === "object" && (f.actor === "learner" || f.actor === "lab")) return t("rec.full.object", actorName(f.actor, v), s);
   return row.frame.type === "audit" ? t(v === "restaurant" ? "rec.full" : "rec.full.k8s", actorName(row.frame.actor, v), s) : s;
 }
@@ -58,6 +59,7 @@ export function sentence(row: Row, v: Vocabulary, cause?: Row): string {
   const f = row.frame;
   switch (f.type) {
     case "lab":
+      if (has(outsideKey(f, v))) return t(outsideKey(f, v), f.object?.kind === "Node" ? nodeName(f.object.name, v) : actorName(f.object?.name ?? "", v), f.reason ?? "");
       return inLang(f.text) || f.message || (has(`rec.lab.${f.verb}`) ? t(`rec.lab.${f.verb}`) : t("rec.lab", f.verb));
     case "event":
       return v === "restaurant" && has(`reason.${f.reason}`)
@@ -67,6 +69,12 @@ export function sentence(row: Row, v: Vocabulary, cause?: Row): string {
       return auditSentence(row, v, cause);
   }
   return changeSentence(row, v);
+}
+
+/** The text for something that was done to the cluster from outside; its own where the reason is a figure. */
+function outsideKey(f: Frame, v: Vocabulary): string {
+  const reason = f.verb === "clock" && f.reason !== "1" ? "fast" : (f.reason ?? "");
+  return `${v === "restaurant" ? "rest" : "k8s"}.outside.${f.verb}.${reason}`;
 }
 
 function auditSentence(row: Row, v: Vocabulary, cause?: Row): string {

@@ -205,7 +205,7 @@ export class RecordView {
       h("span.row-actor", { "data-actor": f.actor.split("/")[0] ?? "" }, actorName(f.actor, this.vocabulary)),
       h("span.row-text", {}, sentence(r, this.vocabulary, cause)),
       h("span.row-who", { "aria-hidden": "true" }, f.actor && f.actor !== "learner" && f.actor !== "lab" ? actorName(f.actor, other) : ""),
-      h("span.row-other", {}, f.type === "lab" ? "" : sentence(r, other, cause)),
+      h("span.row-other", {}, f.type === "lab" && f.actor !== "learner" ? "" : sentence(r, other, cause)),
       cause ? this.causeLink(cause) : "",
     );
     e.style.transform = `translateY(${top}px)`;

@@ -168,3 +168,56 @@ export interface Verdict {
   truth?: boolean;
   why?: Text;
 }
+
+export interface KitchenState {
+  name: string;
+  cpu: string;
+  memory: string;
+  power: boolean;
+  cable: boolean;
+}
+
+export interface ControlLoop {
+  name: string;
+  part: "component" | "kubelet" | "controller";
+  home: boolean;
+}
+
+/** A period that the clock compresses. */
+export interface Figure {
+  component: string;
+  name: string;
+  realMillis: number;
+  nowMillis: number;
+}
+
+export interface Clock {
+  speed: number;
+  figures: Figure[];
+}
+
+export interface EtcdKey {
+  key: string;
+  createRevision: number;
+  modRevision: number;
+  version: number;
+}
+
+export interface EtcdKeys {
+  keys: EtcdKey[];
+  more?: boolean;
+}
+
+export interface EtcdValue extends EtcdKey {
+  /** Base64. */
+  value: string;
+  size: number;
+}
+
+export interface EncryptionState {
+  on: boolean;
+  provider?: string;
+  key?: string;
+  resources: string[];
+  config?: string;
+}
