@@ -23,6 +23,9 @@ type Setup struct {
 	Crash func(t *testing.T, id string)
 	// Remains lists what the machine still has of a cluster: processes, files.
 	Remains func(t *testing.T, id string) []string
+	// Annex is the kitchen that is added; empty means one of 4 CPUs and 4 GiB. A driver whose nodes are
+	// real can't have one that is larger than the machine.
+	Annex lab.Kitchen
 	// Within is how long each start, and each thing that a cluster does, may take.
 	Within time.Duration
 }

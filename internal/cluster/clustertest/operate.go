@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kubistro/internal/cluster"
@@ -100,13 +101,17 @@ func testLostKitchen(t *testing.T, l *life) {
 func testKitchens(t *testing.T, l *life) {
 	op := ability[cluster.KitchenOperator](t, l.inst)
 	refused(t, "a kitchen without a size", op.AddKitchen(t.Context(), lab.Kitchen{Name: "annex"}), lab.CodeInvalid)
-	annex := lab.Kitchen{Name: "annex", CPU: "4", Memory: "4Gi", Labels: map[string]string{"size": "big"}, Taints: []string{"event=wedding:NoSchedule"}}
+	annex := lab.Kitchen{Name: "annex", CPU: "4", Memory: "4Gi"}
+	if l.Annex.CPU != "" {
+		annex.CPU, annex.Memory = l.Annex.CPU, l.Annex.Memory
+	}
+	annex.Labels, annex.Taints = map[string]string{"size": "big"}, []string{"event=wedding:NoSchedule"}
 	if err := op.AddKitchen(t.Context(), annex); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, "the same kitchen again", op.AddKitchen(t.Context(), annex), lab.CodeConflict)
 	n, err := client(t, l.inst).CoreV1().Nodes().Get(t.Context(), "annex", metav1.GetOptions{})
-	if err != nil || n.Labels["size"] != "big" || n.Status.Allocatable.Cpu().Value() != 4 ||
+	if err != nil || n.Labels["size"] != "big" || n.Status.Allocatable.Cpu().Cmp(resource.MustParse(annex.CPU)) != 0 || n.Status.Allocatable.Memory().Cmp(resource.MustParse(annex.Memory)) != 0 ||
 		!slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "event" && t.Value == "wedding" }) {
 		t.Errorf("node = %v %v %v, %v", n.Labels, n.Status.Allocatable, n.Spec.Taints, err)
 	}
