@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -92,6 +93,15 @@ func (in *instance) settle(ctx context.Context) error {
 	}
 	if err := in.d.filter(ctx, r); err != nil {
 		return err
+	}
+	if !r.Made {
+		dyn, err := dynamic.NewForConfig(in.rest(r.LabToken))
+		if err != nil {
+			return err
+		}
+		if err := preferLoaded(ctx, dyn, in.d.loaded); err != nil {
+			return err
+		}
 	}
 	if !r.Made && !in.d.opt.Trusted {
 		if err := in.confine(ctx); err != nil {

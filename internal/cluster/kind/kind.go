@@ -53,6 +53,7 @@ type Driver struct {
 	log    *slog.Logger
 	engine engine
 	maker  maker
+	loaded []string // names of the images in Options.Archives
 	work   sync.WaitGroup
 
 	mu        sync.Mutex
@@ -93,6 +94,14 @@ func newDriver(o Options, e engine, m maker) (*Driver, error) {
 			return nil, noFile(path, err)
 		}
 	}
+	var loaded []string
+	for _, path := range o.Archives {
+		names, err := imagesIn(path)
+		if err != nil {
+			return nil, noFile(path, err)
+		}
+		loaded = append(loaded, names...)
+	}
 	root, err := filepath.Abs(filepath.Join(o.Dir, "kind"))
 	if err == nil {
 		err = os.MkdirAll(root, 0o700)
@@ -105,7 +114,7 @@ func newDriver(o Options, e engine, m maker) (*Driver, error) {
 		return nil, noFolder(o.Dir, err)
 	}
 	return &Driver{
-		opt: o, root: root, prefix: namePrefix + owner + "-", log: o.Log, engine: e, maker: m,
+		opt: o, root: root, prefix: namePrefix + owner + "-", log: o.Log, engine: e, maker: m, loaded: loaded,
 		locks: map[string]*sync.Mutex{}, instances: map[string]*instance{},
 	}, nil
 }
