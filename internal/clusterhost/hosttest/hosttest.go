@@ -113,15 +113,19 @@ func (h *Host) Stop() {
 func poll(ctx context.Context, check func() string) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+	last := "there was no time to look"
 	for {
 		wrong := check()
 		if wrong == "" {
 			return nil
 		}
+		if ctx.Err() == nil { // else it may only say that
+			last = wrong
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return errors.New(wrong)
+			return errors.New(last)
 		}
 	}
 }

@@ -36,13 +36,16 @@ const (
 	ConfigRefresh
 	ProgressDeadline
 	ConsolidationValidation
+	ScanInterval
+	ScaleDownUnneeded
+	ScaleDownDelayAfterAdd
 	periods
 )
 
 // table holds the figures of Kubernetes 1.37: pkg/controller/nodelifecycle/config,
 // pkg/controller/podautoscaler/config, pkg/kubelet/kubelet.go, apis/apps/v1/defaults.go
 // and plugin/pkg/admission/defaulttolerationseconds, and of Karpenter
-// (pkg/controllers/disruption/consolidation.go). No period goes below its floor,
+// (pkg/controllers/disruption/consolidation.go) and Cluster Autoscaler (config/flags). No period goes below its floor,
 // where a busy machine would give false alarms, or the API wants whole seconds.
 var table = [periods]struct {
 	component, name string
@@ -66,6 +69,9 @@ var table = [periods]struct {
 	PullBackoffMax:            {"kubelet", "maxImagePullBackoff", 300 * time.Second, 5 * time.Second},
 	ConfigRefresh:             {"kubelet", "syncFrequency", time.Minute, 2 * time.Second},
 	ProgressDeadline:          {"Deployment", "spec.progressDeadlineSeconds", 600 * time.Second, 10 * time.Second},
+	ScanInterval:              {"cluster-autoscaler", "scan-interval", 10 * time.Second, 2 * time.Second},
+	ScaleDownUnneeded:         {"cluster-autoscaler", "scale-down-unneeded-time", 10 * time.Minute, 10 * time.Second},
+	ScaleDownDelayAfterAdd:    {"cluster-autoscaler", "scale-down-delay-after-add", 10 * time.Minute, 10 * time.Second},
 	ConsolidationValidation:   {"karpenter", "commandValidationDelay", 15 * time.Second, 2 * time.Second},
 }
 
