@@ -225,16 +225,20 @@ func (h *Host) startAPIServer(ctx context.Context) (*http.Transport, error) {
 	if h.encryption, err = openEncryption(running, h.cfg.Dir); err != nil {
 		return nil, fmt.Errorf("API server: %w", err)
 	}
+	var street gatewayDoors
 	h.api, err = startAPIServer(running, apiServerParts{
 		pki: h.pki, etcd: h.etcd, encryption: h.encryption, listener: h.listener, dialSelf: dial,
 		egress: byAddressOnly(h.office.DialContext), audit: h.trail, clock: h.clock,
 	}, func(a *apiServer) {
 		h.net.SetServices(vnet.NewServiceTable(a.informers))
-		h.net.SetStreet(vnet.NewStreetTable(a.informers))
+		h.net.SetStreet(vnet.NewStreetTable(a.informers, street.list))
 		h.net.SetPolicies(vnet.NewPolicyTable(a.informers))
 	})
 	if err != nil {
 		return nil, err
+	}
+	if err := street.ask(h.api.loopback); err != nil {
+		return nil, fmt.Errorf("API server: %w", err)
 	}
 	if err := h.api.ready(ctx); err != nil {
 		return nil, err

@@ -15,11 +15,19 @@ import (
 )
 
 // StreetTable is the public name service of the world before the cluster, as its owner would
-// have set it up: the hosts of Ingresses lead to the addresses in their status. It is safe
-// for concurrent use.
+// have set it up: the hosts of Ingresses lead to the addresses in their status, those of Gateways and their routes to
+// the Gateway's. It is safe for concurrent use.
 type StreetTable struct {
+	gateways func(ctx context.Context) []StreetDoor
+
 	mu        sync.RWMutex
 	ingresses map[objectKey]streetEntry
+}
+
+// StreetDoor is an entrance that somebody set up: hosts (in lower case, *.example.com) that lead to addresses.
+type StreetDoor struct {
+	Hosts []string
+	IPs   []netip.Addr
 }
 
 type streetEntry struct {
@@ -28,9 +36,11 @@ type streetEntry struct {
 }
 
 // NewStreetTable fills a table from the Ingresses of a shared informer factory. The
-// caller starts and stops the factory.
-func NewStreetTable(factory informers.SharedInformerFactory) *StreetTable {
+// caller starts and stops the factory. gateways lists the doors of Gateways; it is asked when a name is looked
+// up, so that a cluster without Gateway API watches nothing. Nil: there are none.
+func NewStreetTable(factory informers.SharedInformerFactory, gateways func(ctx context.Context) []StreetDoor) *StreetTable {
 	t := newStreetTable()
+	t.gateways = gateways
 	follow(factory.Networking().V1().Ingresses().Informer(), t.setIngress, t.deleteIngress)
 	return t
 }
@@ -60,15 +70,22 @@ func (t *StreetTable) deleteIngress(o *networkingv1.Ingress) {
 	t.mu.Unlock()
 }
 
-// lookup finds the addresses of the Ingresses for a host, and of all Ingresses.
-func (t *StreetTable) lookup(host string) (own, all []netip.Addr) {
+// lookup finds the addresses of the Ingresses and Gateways for a host, and of all of them.
+func (t *StreetTable) lookup(ctx context.Context, host string) (own, all []netip.Addr) {
+	var doors []StreetDoor
+	if t.gateways != nil {
+		doors = slices.Clone(t.gateways(ctx))
+	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	_, parent, _ := strings.Cut(host, ".")
 	for _, e := range t.ingresses {
-		all = append(all, e.ips...)
-		if slices.Contains(e.hosts, host) || parent != "" && slices.Contains(e.hosts, "*."+parent) {
-			own = append(own, e.ips...)
+		doors = append(doors, StreetDoor{e.hosts, e.ips})
+	}
+	_, parent, _ := strings.Cut(host, ".")
+	for _, d := range doors {
+		all = append(all, d.IPs...)
+		if slices.Contains(d.Hosts, host) || parent != "" && slices.Contains(d.Hosts, "*."+parent) {
+			own = append(own, d.IPs...)
 		}
 	}
 	return distinct(own), distinct(all)
@@ -79,7 +96,7 @@ func distinct(ips []netip.Addr) []netip.Addr {
 	return slices.Compact(ips)
 }
 
-// SetStreet makes the names of Ingresses known outside; nil takes them away.
+// SetStreet makes the names of Ingresses and Gateways known outside; nil takes them away.
 func (n *Network) SetStreet(t *StreetTable) {
 	n.mu.Lock()
 	n.street = t
@@ -88,8 +105,8 @@ func (n *Network) SetStreet(t *StreetTable) {
 
 // DialStreet connects as somebody who isn't in the cluster: to nodes by address or name, and to
 // addresses of load balancers. Other addresses have no route from outside. A host name leads where
-// the Ingresses that name it are; any other name with a dot leads to the one entrance that there is (of
-// all Ingresses, else of the only load balancer), as a wildcard record would. Errors are those of DialContext.
+// the Ingresses and Gateways that name it are; any other name with a dot leads to the one entrance that there is (of
+// all of these, else of the only load balancer), as a wildcard record would. Errors are those of DialContext.
 func (i *Interface) DialStreet(ctx context.Context, address string) (net.Conn, error) {
 	fail := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	host, service, err := net.SplitHostPort(address)
@@ -102,7 +119,7 @@ func (i *Interface) DialStreet(ctx context.Context, address string) (net.Conn, e
 	var ips []netip.Addr
 	if ip, err := netip.ParseAddr(host); err == nil {
 		ips = []netip.Addr{ip.Unmap().WithZone("")}
-	} else if ips = i.stack.net.streetLookup(host); len(ips) == 0 {
+	} else if ips = i.stack.net.streetLookup(ctx, host); len(ips) == 0 {
 		return nil, fail(&net.DNSError{Err: "no such host", Name: host, IsNotFound: true})
 	}
 	var first error
@@ -123,7 +140,7 @@ func (i *Interface) DialStreet(ctx context.Context, address string) (net.Conn, e
 }
 
 // streetLookup resolves a name outside.
-func (n *Network) streetLookup(host string) []netip.Addr {
+func (n *Network) streetLookup(ctx context.Context, host string) []netip.Addr {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	n.mu.Lock()
 	names, services := n.street, n.services
@@ -137,7 +154,7 @@ func (n *Network) streetLookup(host string) []netip.Addr {
 	}
 	var own, all []netip.Addr
 	if names != nil {
-		own, all = names.lookup(host)
+		own, all = names.lookup(ctx, host)
 	}
 	switch {
 	case len(own) > 0:

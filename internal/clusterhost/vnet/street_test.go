@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -80,6 +81,13 @@ func TestStreet(t *testing.T) {
 		check(map[string]string{
 			"shop.example:80": "10.244.2.2", "a.wild.example:80": "10.244.1.2",
 		})
+		names.gateways = func(context.Context) []StreetDoor {
+			return []StreetDoor{{Hosts: []string{"gate.example", "*.gated.example"}, IPs: []netip.Addr{netip.MustParseAddr("172.18.255.200")}}}
+		}
+		check(map[string]string{
+			"Gate.example:80": "10.244.1.2", "a.gated.example:80": "10.244.1.2", "shop.example:80": "10.244.2.2",
+		})
+		names.gateways = nil
 		names.deleteIngress(ingress("wild", "", ""))
 		check(map[string]string{"anything.example:80": "10.244.2.2", "inner.default.svc:80": "no such host"})
 	})
