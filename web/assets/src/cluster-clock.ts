@@ -30,7 +30,8 @@ function figureName(f: Figure): string {
 
 export class ClockChip {
   private readonly text = h("span.clock-text");
-  private readonly summary = h("summary.chip.clock-chip", {}, icon("clock"), this.text);
+  private readonly short = h("span.clock-short");
+  private readonly summary = h("summary.chip.clock-chip", {}, icon("clock"), this.text, this.short);
   private readonly menu = h("div.popover.clock-menu");
   private readonly details = h("details.menu-button", { hidden: true }, this.summary, this.menu);
 
@@ -58,7 +59,8 @@ export class ClockChip {
     this.details.dataset.fast = String(fast);
     const f = c.figures.find((x) => x.name === "default-unreachable-toleration-seconds") ?? c.figures[0];
     say(this.text, fast && f ? t("clock.chip", period(f.nowMillis), period(f.realMillis)) : t("clock.realtime"));
-    this.summary.setAttribute("aria-label", fast ? t("clock.fast", c.speed) : t("clock.realtime.long"));
+    say(this.short, fast ? t("clock.speed.short", c.speed) : "");
+    this.summary.setAttribute("aria-label", fast ? `${this.text.textContent}. ${t("clock.fast", c.speed)}` : t("clock.realtime.long"));
     this.menu.replaceChildren(
       h("p.small", {}, fast ? t("clock.fast", c.speed) : t("clock.realtime.long")),
       fast ? h("div.clock-scroll", { tabindex: "0", role: "region", "aria-label": t("clock.period") }, figures({ ...c, figures: c.figures.filter((x) => x.nowMillis !== x.realMillis) })) : "",

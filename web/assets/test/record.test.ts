@@ -173,3 +173,18 @@ test("a cook who fell is told from a new one", () => {
   assert.deepEqual(record.visible(noFilter).map((r) => sentence(r, "restaurant")).slice(1, 3), ["cook grill-a fell (Error)", "cook grill-a fell and was started again on the spot (restart 1)"]);
   assert.equal(record.get(5)!.routine, true, "waiting for the next try is no news");
 });
+
+test("what was done from outside, in both vocabularies and languages", () => {
+  const act = (verb: string, kind: string, name: string, reason: string) => take(frame({ type: "lab", actor: "learner", verb, object: ref(kind, name), reason, text: { "zh-TW": "", en: "" } }));
+  const acts = [act("power", "Node", "kitchen-2", "off"), act("loop", "ControlLoop", "kube-scheduler", "home"), act("clock", "Clock", "", "10"), act("clock", "Clock", "", "1"), act("encryption", "Etcd", "", "on")];
+  const text = () => acts.map((r) => [fullSentence(r!, "restaurant"), fullSentence(r!, "kubernetes")]);
+  assert.deepEqual(text(), [
+    ["you tripped the breaker of Kitchen 2", "you powered node kitchen-2 off"],
+    ["you gave the dispatcher a day off", "you stopped kube-scheduler"],
+    ["you shortened waiting to 1/10", "you compressed waiting periods to 1/10"],
+    ["you set the clock to real time", "you restored the real periods"],
+    ["you put a lock on the safe", "you switched encryption at rest on"],
+  ]);
+  setLang("zh-TW");
+  for (const pair of text()) for (const s of pair) assert.ok(!s.includes("{") && !s.includes("outside"), s);
+});
