@@ -69,7 +69,11 @@ func restaurant(t *testing.T) *course.Library {
 		{Name: "annex", CPU: "4", Memory: "4Gi", Labels: map[string]string{"floor": "2"}, Resources: map[string]string{"nvidia.com/gpu": "2"}}}}
 	second := &course.Level{Course: c, ID: "2", Number: 2, Files: level.Files, Cluster: &shape}
 	second.Exercises = []*course.Exercise{{Level: second, ID: "annex", Letter: "a", Setup: []string{"start.yaml"}, Checks: []*checker.Check{check}, Home: []string{"kube-scheduler"}}}
-	c.Levels = []*course.Level{level, second}
+	alone := c.Spec
+	alone.WithoutLoadBalancers = true
+	third := &course.Level{Course: c, ID: "3", Number: 3, Files: level.Files, Cluster: &alone}
+	third.Exercises = []*course.Exercise{{Level: third, ID: "alone", Letter: "a", Setup: []string{"start.yaml"}, Checks: []*checker.Check{check}}}
+	c.Levels = []*course.Level{level, second, third}
 	return &course.Library{Courses: []*course.Course{c}}
 }
 

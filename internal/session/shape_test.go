@@ -93,4 +93,12 @@ func TestShape(t *testing.T) {
 	if got := s.made(t, v.ID); got != first {
 		t.Errorf("after the reset of the first level's exercise: %s", got)
 	}
+
+	// Without load balancers a Service waits for ever. Its endpoints show that the controllers have seen it.
+	const service = "kubectl create deployment soup --image=kubistro/grill-cook:1.4 && kubectl expose deployment soup --port=80 --type=LoadBalancer && until kubectl get endpointslices -l kubernetes.io/service-name=soup -o jsonpath='{.items[0].endpoints[0].addresses}' | grep 10; do sleep 0.2; done"
+	s.typed(t, v.ID, 0, service+" && kubectl wait --for=jsonpath='{.status.loadBalancer.ingress[0].ip}' service/soup --timeout=2m && kubectl delete deployment/soup service/soup")
+	start("alone", first)
+	if out := s.typed(t, v.ID, 0, service+" && kubectl get service soup && kubectl get events"); !strings.Contains(out, "<pending>") || strings.Contains(out, "EnsuringLoadBalancer") {
+		t.Errorf("a Service without load balancers:\n%s", out)
+	}
 }
