@@ -128,7 +128,7 @@ func TestFilterClosesTheNetwork(t *testing.T) {
 		from, to string
 		want     bool
 	}{
-		{pod, "10.244.2.7", true}, {pod, "172.18.0.2", true}, {pod, "10.96.0.1", true},
+		{pod, "10.244.2.7", true}, {pod, "172.18.0.2", true}, {pod, "10.96.0.99", false}, {node, "10.96.0.99", false},
 		{pod, "172.18.0.1", false}, {pod, "172.18.0.4", false}, {pod, "192.168.1.1", false}, {pod, "169.254.169.254", false}, {pod, "8.8.8.8", false},
 		{node, "172.18.0.3", true}, {node, "8.8.8.8", true}, {node, "172.18.0.1", false}, {node, "172.18.0.4", false}, {node, "10.0.0.1", false}, {node, "169.254.169.254", false},
 	} {

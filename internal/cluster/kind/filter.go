@@ -16,7 +16,11 @@ var private = []string{"10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.
 // filterScript puts the rules of its input into a node's network. They sit behind all
 // translation of addresses and before what hides a Pod's: whatever a Service or
 // an EndpointSlice made of an address, its real one is looked at.
+//
+// A Pod's address that no node has would be sent to the machine, which is the
+// nodes' gateway; one of a Service that there isn't is dropped with the private networks.
 const filterScript = `set -e
+ip route replace unreachable ` + podNetwork + ` metric 4096
 iptables-restore -w --noflush
 iptables -w -t mangle -C POSTROUTING -o eth0 -j KUBISTRO 2>/dev/null || iptables -w -t mangle -A POSTROUTING -o eth0 -j KUBISTRO
 if ip6tables -w -t mangle -N KUBISTRO 2>/dev/null; then
@@ -34,7 +38,7 @@ func filterRules(nodes []string) string {
 	add := func(format string, a ...any) { fmt.Fprintf(&b, "-A KUBISTRO "+format+"\n", a...) }
 	b.WriteString("*mangle\n:KUBISTRO - [0:0]\n")
 	add("-m conntrack --ctstate ESTABLISHED,RELATED -j RETURN")
-	for _, ip := range append([]string{"127.0.0.0/8", podNetwork, serviceNetwork}, nodes...) {
+	for _, ip := range append([]string{"127.0.0.0/8", podNetwork}, nodes...) {
 		add("-d %s -j RETURN", ip)
 	}
 	add("-s %s -j DROP", podNetwork)

@@ -281,7 +281,8 @@ func TestSilenceIsATimeout(t *testing.T) {
 
 func TestNamesAreThoseOfAPodInDefault(t *testing.T) {
 	for host, want := range map[string][]string{
-		"grill":       {"grill.default.svc.cluster.local.", "grill.svc.cluster.local.", "grill.cluster.local.", "grill."},
+		"grill":       {"grill.default.svc.cluster.local.", "grill.svc.cluster.local.", "grill.cluster.local."},
+		"example.org": {"example.org.default.svc.cluster.local.", "example.org.svc.cluster.local.", "example.org.cluster.local.", "example.org."},
 		"a.b.c.d.e.f": {"a.b.c.d.e.f.", "a.b.c.d.e.f.default.svc.cluster.local.", "a.b.c.d.e.f.svc.cluster.local.", "a.b.c.d.e.f.cluster.local."},
 		"whole.":      {"whole."},
 	} {

@@ -51,7 +51,9 @@ func (n *names) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return nil, last
 }
 
-// candidates are the full names that a name may stand for, in order.
+// candidates are the full names that a name may stand for, in order. A single label is
+// nobody's outside of the cluster, and a name server that can't be reached would make an
+// error of its absence.
 func candidates(host string) []string {
 	if strings.HasSuffix(host, ".") {
 		return []string{host}
@@ -62,6 +64,9 @@ func candidates(host string) []string {
 	}
 	if strings.Count(host, ".") >= enoughDots {
 		return append([]string{host + "."}, out...)
+	}
+	if !strings.Contains(host, ".") {
+		return out
 	}
 	return append(out, host+".")
 }
