@@ -67,9 +67,6 @@ func (in *instance) AddKitchen(ctx context.Context, k lab.Kitchen) error {
 			return err
 		}
 		*r = next
-		if err := in.d.filter(ctx, r); err != nil {
-			return err
-		}
 		return in.currentAgent().Close() // it is to know the new node's address
 	})
 }
@@ -146,6 +143,9 @@ func (in *instance) join(ctx context.Context, r *record, k lab.Kitchen, patch st
 	}
 	ip, err := address(ctx, e, container)
 	if err != nil {
+		return err
+	}
+	if err := in.d.filter(ctx, r); err != nil { // all nodes are to know the new one's address
 		return err
 	}
 	admin, err := inNode(ctx, e, r.office(), "cat", "/etc/kubernetes/admin.conf")

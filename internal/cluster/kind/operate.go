@@ -127,12 +127,12 @@ func (in *instance) powerOn(ctx context.Context, r *record, name string) error {
 	if _, err := in.d.engine.run(ctx, nil, "start", container); err != nil {
 		return err
 	}
-	if err := in.d.restore(ctx, r, name); err != nil {
-		return err
-	}
 	on := *r
 	on.Changes.Off = set(r.Changes.Off, name, false)
-	if err := in.d.filter(ctx, &on); err != nil {
+	if err := in.d.filter(ctx, &on); err != nil { // before the first Pod runs again
+		return err
+	}
+	if err := in.d.restore(ctx, r, name); err != nil {
 		return err
 	}
 	// The runtime may have given it another address, which the agent has to know.

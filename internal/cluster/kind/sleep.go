@@ -85,6 +85,9 @@ func (d *Driver) wake(ctx context.Context, id string, r *record, s *stages) (*in
 			return nil, err
 		}
 	}
+	if err := d.filter(ctx, r); err != nil { // before the first Pod runs again
+		return nil, err
+	}
 	for node := range r.Nodes {
 		if slices.Contains(r.Changes.Off, node) {
 			continue
