@@ -117,9 +117,14 @@ conformance: clusterhost $(E2E_PROGRAMS) ## Kubernetes' own [Conformance] tests;
 node-image: ## the image of kind's nodes from source, for machines that reach no registry
 	@go run ./hack/node-image
 
+.PHONY: pantry-images
+pantry-images: ## bin/pantry.tar, the lessons' images for kind; STAND_INS=1 adds public names for offline use
+	@GOOS=linux go build -ldflags '-s -w' -o bin/pantry ./cmd/pantry
+	@go run ./hack/pantry-images $(if $(STAND_INS),-stand-ins) -program bin/pantry -o bin/pantry.tar
+
 # The node image comes from its cache or is built; Docker is the one that runs here or one of our own.
 .PHONY: test-kind
-test-kind: kind-agent ## tests on real kind clusters; as root, the first time half an hour
+test-kind: kind-agent pantry-images ## tests on real kind clusters; as root, the first time half an hour
 	@image=$$(go run ./hack/node-image); go build -o bin/hack-dockerd ./hack/dockerd; \
 	  KUBISTRO_KIND_IMAGE="$${image%% *}" nice bin/hack-dockerd -load "$$image" -- \
 	  go test -vet=off -count=1 -p 1 -timeout 25m -v ./hack/node-image ./internal/cluster/kind

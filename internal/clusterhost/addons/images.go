@@ -11,6 +11,7 @@ import (
 
 	"kubistro/internal/clusterhost/addons/localpath"
 	"kubistro/internal/clusterhost/pantry"
+	"kubistro/internal/clusterhost/vnet"
 )
 
 // What the programs of the cluster's own Pods hold, so that kubectl top shows
@@ -69,8 +70,10 @@ func standIn(name string) pantry.Program {
 // proxy is kube-proxy: while it runs, the Service rules of its node follow the
 // EndpointSlices; when it has ended they stay as they were.
 func proxy(ctx context.Context, p *pantry.Process) int {
-	p.Net.SetProxy(true)
-	defer p.Net.SetProxy(false)
+	if node, ok := p.Net.(*vnet.Interface); ok {
+		node.SetProxy(true)
+		defer node.SetProxy(false)
+	}
 	return standIn("kube-proxy")(ctx, p)
 }
 

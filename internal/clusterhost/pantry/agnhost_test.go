@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"kubistro/internal/clusterhost/vnet"
 )
 
 const agnhostImage = testImages + "agnhost:2.66.1"
@@ -197,7 +195,7 @@ func TestConvertExample(t *testing.T) {
 }
 
 // getSoon asks until somebody listens.
-func getSoon(t *testing.T, from *vnet.Interface, url string) (code int, body string) {
+func getSoon(t *testing.T, from Network, url string) (code int, body string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

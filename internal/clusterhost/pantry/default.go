@@ -3,6 +3,8 @@ package pantry
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -44,6 +46,7 @@ func addCook(r *Registry) error {
 			WorkDir:    "/kitchen",
 			Ports:      []int{8080},
 			Programs:   programs,
+			Controls:   slices.Sorted(maps.Keys(cookCommands())),
 			Files: map[string][]byte{
 				"/etc/os-release":     release("alpine", "Alpine Linux", "3.22"),
 				"/kitchen/README.txt": []byte("grill-cook " + version + ": standard training of the head office.\n\nCommands: burn-dish, ready on|off, health on|off, load 500m|off [TIME], hoard MIB [TIME]\n"),

@@ -144,8 +144,11 @@ func (c *container) exec(stdin string, argv ...string) (out string, code int) {
 	return b.String(), code
 }
 
+// network is the container's interface.
+func (c *container) network() *vnet.Interface { return c.proc.Net.(*vnet.Interface) }
+
 // get asks an HTTP server of the network.
-func get(t *testing.T, from *vnet.Interface, method, url string, header ...string) (int, string) {
+func get(t *testing.T, from Network, method, url string, header ...string) (int, string) {
 	t.Helper()
 	tr := &http.Transport{DialContext: from.DialContext, DisableKeepAlives: true}
 	defer tr.CloseIdleConnections()

@@ -74,7 +74,7 @@ func TestInClusterConfig(t *testing.T) {
 		t.Errorf("without variables: %v", err)
 	}
 	c.proc.Env = append(c.proc.Env, "KUBERNETES_SERVICE_HOST=example.com", "KUBERNETES_SERVICE_PORT=443")
-	c.proc.Net.SetDNS(vnet.DNSConfig{Hosts: map[string][]netip.Addr{"example.com": {netip.MustParseAddr("10.96.0.1")}}})
+	c.network().SetDNS(vnet.DNSConfig{Hosts: map[string][]netip.Addr{"example.com": {netip.MustParseAddr("10.96.0.1")}}})
 	if err := c.proc.FS.(*memfs.FS).MkdirAll(ServiceAccountDir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestCurlTrustsAFile(t *testing.T) {
 	n, _ := network(t)
 	ca := apiServer(t, n, func() string { return "good" })
 	c := pod(t, n, "curlimages/curl", "10.244.1.3")
-	c.proc.Net.SetDNS(vnet.DNSConfig{Hosts: map[string][]netip.Addr{"example.com": {netip.MustParseAddr("10.96.0.1")}}})
+	c.network().SetDNS(vnet.DNSConfig{Hosts: map[string][]netip.Addr{"example.com": {netip.MustParseAddr("10.96.0.1")}}})
 	if err := c.proc.FS.(*memfs.FS).WriteFile("/tmp/ca.crt", ca, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestNslookupAndDig(t *testing.T) {
 	n, _ := network(t)
 	withDNS(t, n)
 	c := pod(t, n, "toolbox", "10.244.1.2")
-	c.proc.Net.SetDNS(vnet.DNSConfig{Nameserver: netip.MustParseAddr("10.96.0.10"), Ndots: 5, Search: []string{"floor2.svc.cluster.local", "svc.cluster.local", "cluster.local"}})
+	c.network().SetDNS(vnet.DNSConfig{Nameserver: netip.MustParseAddr("10.96.0.10"), Ndots: 5, Search: []string{"floor2.svc.cluster.local", "svc.cluster.local", "cluster.local"}})
 	head := "Server:\t\t10.96.0.10\nAddress:\t10.96.0.10:53\n\n"
 	for _, tc := range []struct {
 		line, want string

@@ -1,6 +1,6 @@
 // Package pantry holds the images that simulated nodes know. An image is a Go
 // program that runs in the host process on the virtual network; the same
-// programs are meant to be packed as real OCI images for kind.
+// programs are packed as real OCI images for kind (package container).
 package pantry
 
 import (
@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"kubistro/internal/clusterhost/pace"
-	"kubistro/internal/clusterhost/vnet"
 	"kubistro/internal/shell"
 )
 
@@ -30,6 +29,8 @@ type Image struct {
 	Programs map[string]Program
 	// Files are the image's files by absolute path.
 	Files map[string][]byte
+	// Controls are the programs that do something to the main process, by the Store.
+	Controls []string
 	// Simulated is what the Pulled event and imageID add for a public name that starts our program.
 	Simulated bool
 }
@@ -49,7 +50,7 @@ type Process struct {
 	TTY      bool
 	Resize   <-chan shell.Size
 	Signals  <-chan syscall.Signal // SIGTERM, SIGINT; a program that ignores it runs on
-	Net      *vnet.Interface
+	Net      Network
 	FS       shell.FS // the container's root: image files, volumes, a writable layer
 	Hostname string
 	User     shell.User // who it runs as; files don't mind

@@ -53,7 +53,7 @@ func TestFrontendNeedsItsBackend(t *testing.T) {
 	answer(t, guest, "http://10.244.1.2/")
 	known := c.proc.Net.DNS()
 	known.Hosts = hosts("hello", "10.244.1.2")
-	c.proc.Net.SetDNS(known)
+	c.network().SetDNS(known)
 	c.start()
 	if body := answer(t, guest, "http://10.244.1.1/"); !strings.Contains(body, `{"message":"Hello"}`) {
 		t.Errorf("through the frontend: %q", body)

@@ -11,6 +11,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"kubistro/internal/clusterhost/vnet"
 	"kubistro/internal/shell"
 )
 
@@ -268,9 +269,10 @@ func own(memory int64, prog Program) Program {
 		}
 		defer p.Usage.Exit()
 		child := *p
-		if p.Net != nil {
-			child.Net = p.Net.Process()
-			defer child.Net.Close()
+		if network, ok := p.Net.(*vnet.Interface); ok { // the kernel does that for real processes
+			sockets := network.Process()
+			child.Net = sockets
+			defer sockets.Close()
 		}
 		p.Usage.AddMemory(memory)
 		defer p.Usage.AddMemory(-memory)

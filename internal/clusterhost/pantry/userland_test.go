@@ -70,7 +70,7 @@ func TestCurlEntrypoint(t *testing.T) {
 		if code := c.ended(); code != 0 || !strings.Contains(c.out.String(), "Hostname: cook-1") {
 			t.Errorf("%q: %d %q", args, code, c.out)
 		}
-		c.proc.Net.Close()
+		c.network().Close()
 	}
 }
 

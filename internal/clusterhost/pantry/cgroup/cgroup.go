@@ -2,12 +2,13 @@
 // groups (version 2) do for real ones: CPU time by weight and quota, memory and
 // the number of processes, in a tree of node, QoS class, Pod and container.
 //
-// Nothing here uses the host's CPU or memory: a program says what its work costs
+// Nothing here uses the host's CPU or memory, but for NewReal: a program says what its work costs
 // and waits as long as that work would take where it runs. The package knows no
 // Kubernetes; it starts a goroutine only while work is going on.
 package cgroup
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,8 @@ type Group struct {
 	m      *machine
 	parent *Group
 
+	kernel Kernel // of a real container; nil: all is simulated
+
 	direct atomic.Int64 // CPU time that was used without waiting, nanoseconds
 	memory atomic.Int64
 	pids   atomic.Int64
@@ -41,6 +44,17 @@ type Group struct {
 
 	cpu cpuState // guarded by machine.mu
 }
+
+// Kernel uses CPU and memory in earnest. Its methods are safe for concurrent use.
+type Kernel interface {
+	Work(ctx context.Context, d time.Duration) error
+	Load(millicores int64) (stop func())
+	Hold(bytes int64) // in all, from now on
+}
+
+// NewReal is the group of a process in a real container: the kernel limits what it
+// uses, so it has to be used.
+func NewReal(k Kernel) *Group { return &Group{kernel: k} }
 
 // NewNode is the root of a node's tree: a machine with so many cores.
 func NewNode(c clock.Clock, millicores, memory int64) *Group {
@@ -123,6 +137,9 @@ func (g *Group) AddMemory(bytes int64) {
 		p.memory.Add(bytes)
 	}
 	g.mu.Unlock()
+	if g.kernel != nil {
+		g.kernel.Hold(g.Memory())
+	}
 	if bytes <= 0 {
 		return
 	}

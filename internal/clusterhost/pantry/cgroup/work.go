@@ -25,6 +25,9 @@ func (g *Group) Work(ctx context.Context, d time.Duration) error {
 	}
 	if g.m == nil {
 		g.AddCPU(int64(d))
+		if g.kernel != nil {
+			return g.kernel.Work(ctx, d)
+		}
 		return sleep(ctx, clock.RealClock{}, d)
 	}
 	m := g.m
@@ -71,6 +74,9 @@ func (g *Group) heldBack() bool {
 // Load is CPU use that goes on until stop is called: so many millicores are wanted,
 // by as many threads as that takes; the group gets what quota and neighbours leave.
 func (g *Group) Load(millicores int64) (stop func()) {
+	if g.kernel != nil && millicores > 0 {
+		return g.kernel.Load(millicores)
+	}
 	if g.m == nil || millicores <= 0 {
 		return func() {}
 	}
