@@ -41,7 +41,7 @@ type kubectl struct {
 	pty     *ptyPair
 	stderr  *stderrRelay
 
-	disc   discovery.CachedDiscoveryInterface
+	disc   *sharedDiscovery
 	mapper meta.ResettableRESTMapper
 
 	stdin      sync.Mutex // os.Stdin is used by one command at a time
@@ -76,7 +76,7 @@ func newKubectl(c *inside) (*kubectl, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.disc = memory.NewMemCacheClient(dc)
+	k.disc = &sharedDiscovery{CachedDiscoveryInterface: memory.NewMemCacheClient(dc)}
 	k.mapper = restmapper.NewDeferredDiscoveryRESTMapper(k.disc)
 	k.pty = openPTY()
 	if k.stderr, err = newStderrRelay(); err != nil {
@@ -114,6 +114,7 @@ func (k *kubectl) run(ctx context.Context, env shell.Env, args []string) int {
 		fmt.Fprintln(env.Err, k.c.say("提醒：KUBECONFIG 在這裡沒有作用；這個終端機固定連到你自己的叢集。", "note: KUBECONFIG has no effect here; this terminal always talks to your own cluster."))
 	}
 	k.conf.load(env.Err)
+	k.disc.begin()
 	plan, err := k.inspect(args)
 	if err != nil {
 		var r *refusal
