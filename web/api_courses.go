@@ -66,7 +66,7 @@ type courseJSON struct {
 
 func (s *Server) listCourses(w http.ResponseWriter, r *http.Request) error {
 	out := []courseJSON{}
-	for _, c := range s.Library.Courses {
+	for _, c := range s.Library.All() {
 		p, err := s.progressOf(r.Context(), learnerOf(r), c)
 		if err != nil {
 			return err

@@ -55,7 +55,7 @@ func (s *Server) render(w http.ResponseWriter, r *http.Request, code int, c temp
 
 func (s *Server) newPage(r *http.Request, title string) ui.Page {
 	p := ui.Page{
-		Texts: s.texts, Lang: langOf(r), Title: title, Path: r.URL.Path, Nonce: nonceOf(r),
+		Texts: s.texts, Lang: langOf(r), Title: title, Path: r.URL.Path, Nonce: nonceOf(r), Preview: s.Preview != nil,
 		Script: s.assets.URL("main.js"), Style: s.assets.URL("main.css"),
 		Icons: s.assets.URL("icons.svg"), Icon: s.assets.URL("favicon.svg"),
 	}
@@ -70,7 +70,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := ui.HomePage{Page: s.newPage(r, "Kubistro"), Go: "/"}
-	for _, c := range s.Library.Courses {
+	for _, c := range s.Library.All() {
 		progress, err := s.progressOf(r.Context(), learnerOf(r), c)
 		if err != nil {
 			return err

@@ -31,7 +31,7 @@ const proxyPrefix = "/k8s/"
 func (s *Server) table() []route {
 	const session = "/api/v1/sessions/{session}"
 	const level = "/api/v1/courses/{course}/levels/{level}"
-	return []route{
+	routes := []route{
 		{"GET", "/", page, s.home},
 		{"GET", "/courses/{course}", page, s.course},
 		{"GET", "/courses/{course}/{level}", page, s.level},
@@ -90,6 +90,10 @@ func (s *Server) table() []route {
 		{"GET", session + "/terminal", stream, s.terminal},
 		{"GET", session + "/events", stream, s.events},
 	}
+	if s.Preview != nil {
+		routes = append(routes, route{"GET", "/api/v1/preview", stream, s.preview})
+	}
+	return routes
 }
 
 // Route is a method and pattern that the server answers.

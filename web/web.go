@@ -42,6 +42,8 @@ type Config struct {
 	Registry *prometheus.Registry
 	Log      *slog.Logger
 	Version  string
+	// Preview is for a server of an author: pages reload with the courses and show their faults; nil otherwise.
+	Preview *Preview
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 	// Limits against one learner taking everything; the zero value means DefaultLimits.

@@ -82,6 +82,7 @@ the story of a restaurant.
 
   labserver serve                   serve on http://localhost:8080
   labserver verify restaurant/1     try every exercise of level 1 on real clusters
+  labserver preview my-course       show an author's course, with live reload
   labserver lint                    find faults in lessons, with file and line
   labserver doctor                  what this machine has, and how many learners fit
   labserver clusters list           what runs, and to whom it belongs
@@ -99,7 +100,7 @@ KUBISTRO_LOG_LEVEL. Exit codes: 0 good, 1 findings or failure, 2 wrong use.`,
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(p.serve(), p.verify(), p.lint(), p.schema(), p.doctor(), p.clusters(), p.version(), p.terminalChild())
+	root.AddCommand(p.serve(), p.courses(), p.preview(), p.verify(), p.lint(), p.schema(), p.doctor(), p.clusters(), p.version(), p.terminalChild())
 	return root
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 
 	"kubistro/internal/cluster"
@@ -27,13 +28,13 @@ import (
 	"kubistro/internal/lab"
 	"kubistro/internal/session"
 	"kubistro/internal/store"
-	"kubistro/lessons"
 	"kubistro/web"
 	"kubistro/web/binding"
 )
 
 type serveOptions struct {
 	driverOptions
+	courseOptions
 	addr           string
 	data           string
 	warm           int
@@ -41,6 +42,7 @@ type serveOptions struct {
 	publicURL      string
 	frameAncestors []string
 	trustProxy     bool
+	preview        bool   // for an author: pages follow the courses
 	authority      []byte // PEM of the serving certificate
 }
 
@@ -67,6 +69,7 @@ listens on loopback addresses only, for its owner.`,
 	f.StringSliceVar(&o.frameAncestors, "frame-ancestors", nil, "origins that may show the pages in an iframe")
 	f.BoolVar(&o.trustProxy, "trust-proxy", false, "take the client's address from X-Forwarded-For; only behind a proxy that sets it")
 	o.driverOptions.flags(f)
+	o.courseOptions.flags(f)
 	return cmd
 }
 
@@ -115,7 +118,13 @@ func (p *program) runServe(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	server, err := web.New(web.Config{
+	var preview *web.Preview
+	reloaded := func(course.Faults) {}
+	if o.preview {
+		preview = web.NewPreview(s.faults)
+		reloaded = preview.Reloaded
+	}
+	server, err := web.New(web.Config{Preview: preview,
 		Lab: binding.Lab(s.sessions), Store: binding.Store(s.store), Library: s.library,
 		Capabilities: s.capabilities(), FrameAncestors: o.frameAncestors, PublicURL: strings.TrimSuffix(o.publicURL, "/"),
 		AllowedHosts: allowedHosts(o), Ready: s.store.Ping, Registry: reg, Log: log, Version: version,
@@ -123,7 +132,13 @@ func (p *program) runServe(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	return listen(ctx, o, cert, server, log)
+	if len(o.courseOptions.folders) == 0 {
+		return listen(ctx, o, cert, server, log)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return watchCourses(ctx, s.folders, s.library, log, reloaded) })
+	g.Go(func() error { return listen(ctx, o, cert, server, log) })
+	return g.Wait()
 }
 
 // allowedHosts are the names of a server that only listens on loopback; nil for
@@ -203,6 +218,8 @@ func behindProxy(next http.Handler) http.Handler {
 // services is everything behind the pages.
 type services struct {
 	library  *course.Library
+	folders  *course.Folders
+	faults   course.Faults // of the folders' courses
 	store    *store.Store
 	driver   closingDriver
 	manager  *cluster.Manager
@@ -212,9 +229,10 @@ type services struct {
 
 func (p *program) open(ctx context.Context, o serveOptions, reg prometheus.Registerer, log *slog.Logger) (_ *services, err error) {
 	s := &services{log: log}
-	if s.library, err = course.Load(lessons.FS); err != nil {
-		return nil, fmt.Errorf("lessons: %w", err)
+	if s.folders, s.library, s.faults, err = o.courseOptions.open(); err != nil {
+		return nil, err
 	}
+	logFaults(log, s.faults)
 	if s.driver, err = o.driverOptions.open(o.data, log); err != nil {
 		return nil, err
 	}
@@ -244,7 +262,7 @@ func (p *program) open(ctx context.Context, o serveOptions, reg prometheus.Regis
 
 // poolSpec is the shape that most learners will ask for: the first course's.
 func poolSpec(l *course.Library) lab.ClusterSpec {
-	for _, c := range l.Courses {
+	for _, c := range l.All() {
 		return c.Spec
 	}
 	return lab.DefaultClusterSpec()

@@ -24,6 +24,7 @@ type verifyOptions struct {
 	workers int
 	json    bool
 	report  string
+	courseOptions
 }
 
 func (p *program) verify() *cobra.Command {
@@ -45,6 +46,7 @@ command, and compare what they print with the output that the text quotes. Exit 
 	cmd.Flags().IntVar(&o.workers, "workers", 2, "how many lessons and exercises are tried at once, each on a cluster of its own")
 	cmd.Flags().StringVar(&o.report, "report", "", "write a JUnit report to this file")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	o.courseOptions.flags(cmd.Flags())
 	o.driverOptions.flags(cmd.Flags())
 	cmd.Flags().Lookup("log-level").DefValue = "error"
 	o.logLevel = "error"
@@ -62,11 +64,14 @@ func (p *program) runVerify(ctx context.Context, o verifyOptions, target string)
 		return fmt.Errorf("data folder: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	s, err := p.open(ctx, serveOptions{driverOptions: o.driverOptions, data: dir}, prometheus.NewRegistry(), log)
+	s, err := p.open(ctx, serveOptions{driverOptions: o.driverOptions, courseOptions: o.courseOptions, data: dir}, prometheus.NewRegistry(), log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	if len(s.faults) > 0 {
+		return fmt.Errorf("courses: %w", s.faults)
+	}
 	exercises, err := verify.Select(s.library, target)
 	if err != nil {
 		return err

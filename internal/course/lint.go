@@ -18,7 +18,7 @@ import (
 // Lint returns every fault of every course, sorted by file and line. Images are
 // looked up in pantry; with a nil pantry they aren't looked at.
 func Lint(fsys fs.FS, pantry []Repository) []Fault {
-	l, faults := load(fsys)
+	l, faults := load(fsys, nil)
 	if l == nil {
 		return faults
 	}

@@ -15,14 +15,18 @@ import (
 // Load reads all courses: the folders at the root of fsys that have a
 // course.yaml. Its error is Faults, with every fault at once.
 func Load(fsys fs.FS) (*Library, error) {
-	l, faults := load(fsys)
+	l, faults := load(fsys, nil)
 	if len(faults) > 0 {
 		return nil, faults
 	}
 	return l, nil
 }
 
-func load(fsys fs.FS) (*Library, Faults) {
+// load reads the courses of a file system; shared stands in for its shared folder where it has none.
+func load(fsys, shared fs.FS) (*Library, Faults) {
+	if _, err := fs.Stat(fsys, sharedFolder); err == nil || shared == nil {
+		shared = fsys
+	}
 	l := &Library{}
 	var faults Faults
 	folders, err := fs.ReadDir(fsys, ".")
@@ -36,7 +40,7 @@ func load(fsys fs.FS) (*Library, Faults) {
 		if _, err := fs.Stat(fsys, path.Join(f.Name(), "course.yaml")); err != nil {
 			continue
 		}
-		b := &builder{fsys: fsys, course: &Course{ID: f.Name()}, ids: map[string]string{}}
+		b := &builder{fsys: fsys, shared: shared, course: &Course{ID: f.Name()}, ids: map[string]string{}}
 		b.build()
 		l.Courses = append(l.Courses, b.course)
 		faults = append(faults, b.faults...)
@@ -55,6 +59,7 @@ func sorted(f Faults) Faults {
 // builder makes one course of its folder.
 type builder struct {
 	fsys   fs.FS
+	shared fs.FS // has the shared folder
 	course *Course
 	ids    map[string]string // of exercises and questions: where each was first
 	faults Faults
@@ -113,7 +118,7 @@ func (b *builder) level(number int, n levelNode) {
 		b.faults = append(b.faults, Fault{File: dir, Message: err.Error()})
 		return
 	}
-	l.Files = withShared{files, b.fsys}
+	l.Files = withShared{files, b.shared}
 	var src levelFile
 	if b.read(path.Join(dir, "level.yaml"), &src) {
 		lb := &levelBuilder{builder: b, level: l, dir: dir, file: path.Join(dir, "level.yaml")}
@@ -146,7 +151,7 @@ func (b *builder) lessons(l *Level, dir string) {
 
 // Course finds a course; nil when there is none.
 func (l *Library) Course(id string) *Course {
-	for _, c := range l.Courses {
+	for _, c := range l.All() {
 		if c.ID == id {
 			return c
 		}

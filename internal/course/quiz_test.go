@@ -12,7 +12,7 @@ func question(t *testing.T, source string) (*Question, Faults) {
 	t.Helper()
 	f := files()
 	f[quiz] = "questions:\n" + source
-	l, faults := load(fixture(f))
+	l, faults := load(fixture(f), nil)
 	if len(l.Courses[0].Levels[0].Quiz) != 1 {
 		t.Fatalf("%d questions: %v", len(l.Courses[0].Levels[0].Quiz), faults)
 	}

@@ -7,14 +7,31 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"kubistro/internal/checker"
 	"kubistro/internal/lab"
 )
 
-// Library is all courses. It is immutable and safe for concurrent use.
-type Library struct{ Courses []*Course }
+// Library is all courses. Courses are immutable; Replace puts a new set in their place.
+// It is safe for concurrent use once it is built.
+type Library struct {
+	Courses []*Course // to begin with; readers ask All
+
+	now atomic.Pointer[[]*Course] // instead of Courses, once they were replaced
+}
+
+// All lists the courses as they are now.
+func (l *Library) All() []*Course {
+	if now := l.now.Load(); now != nil {
+		return *now
+	}
+	return l.Courses
+}
+
+// Replace puts other courses in the place of all. Those who hold a former one keep it.
+func (l *Library) Replace(courses []*Course) { l.now.Store(&courses) }
 
 // Course is a series of levels on one kind of cluster.
 type Course struct {

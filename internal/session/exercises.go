@@ -20,7 +20,7 @@ const (
 
 // exercise finds an exercise of the session's course that this server can do.
 func (l *live) exercise(id string) (*course.Exercise, error) {
-	e := l.course.Exercise(id)
+	e := l.course().Exercise(id)
 	if e == nil {
 		return nil, lab.Fail(lab.CodeNotFound, "沒有這個練習。", "There is no such exercise.")
 	}
@@ -174,7 +174,7 @@ func (s *Service) Exercises(ctx context.Context, learner lab.LearnerID, id, leve
 	if err != nil {
 		return nil, err
 	}
-	if level != "" && l.course.Level(level) == nil {
+	if level != "" && l.course().Level(level) == nil {
 		return nil, lab.Fail(lab.CodeNotFound, "沒有這一關。", "There is no such level.")
 	}
 	out := []lab.ExerciseState{}

@@ -29,7 +29,7 @@ func (s *Service) Kubeconfig(ctx context.Context, learner lab.LearnerID, id, bas
 	if err != nil {
 		return nil, fmt.Errorf("session: token: %w", err)
 	}
-	name := "kubistro-" + l.course.ID
+	name := "kubistro-" + l.opened.ID
 	c := clientcmdapi.NewConfig()
 	server := &clientcmdapi.Cluster{Server: baseURL + "/k8s/" + id}
 	if address, plain := strings.CutPrefix(server.Server, "http://"); plain && len(s.ServingCA) > 0 {

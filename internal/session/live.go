@@ -23,7 +23,7 @@ type live struct {
 	s       *Service
 	id      string
 	learner lab.LearnerID
-	course  *course.Course
+	opened  *course.Course  // as it was when the session was opened
 	spec    lab.ClusterSpec // the shape that the cluster was given last; mu is held
 	created time.Time
 	dir     string // Dir/sessions/ID
@@ -63,7 +63,7 @@ func openLive(ctx context.Context, s *Service, v store.Session) (*live, error) {
 		return nil, lab.Fail(lab.CodeNotFound, "這門課程已經不在這個伺服器上了。", "This course isn't on this server any more.")
 	}
 	l := &live{
-		s: s, id: v.ID, learner: v.Learner, course: c, spec: v.Spec, created: v.Created,
+		s: s, id: v.ID, learner: v.Learner, opened: c, spec: v.Spec, created: v.Created,
 		dir: filepath.Join(s.Dir, "sessions", v.ID), log: s.Log.With("session", v.ID),
 		changed: make(chan struct{}), nudge: make(chan struct{}, 1), usedAt: s.Clock.Now(),
 	}
@@ -100,6 +100,14 @@ func openLive(ctx context.Context, s *Service, v store.Session) (*live, error) {
 	l.following.Go(l.follow)
 	l.following.Go(func() { l.progress.run(l.ctx) })
 	return l, nil
+}
+
+// course is the session's course as it is now; one that was taken away stays as it was.
+func (l *live) course() *course.Course {
+	if c := l.s.Library.Course(l.opened.ID); c != nil {
+		return c
+	}
+	return l.opened
 }
 
 func (l *live) findCluster(ctx context.Context, v store.Session) (*cluster.Cluster, error) {
@@ -145,7 +153,7 @@ func (l *live) session() lab.Session {
 	c, ended := l.cluster, l.ended
 	l.mu.Unlock()
 	v := lab.Session{
-		ID: l.id, Learner: l.learner, Course: l.course.ID, Status: c.Status(),
+		ID: l.id, Learner: l.learner, Course: l.opened.ID, Status: c.Status(),
 		Driver: l.s.Manager.DriverName(), Created: l.created, Capabilities: []string{},
 	}
 	for _, k := range l.s.Manager.Capabilities() {

@@ -48,7 +48,7 @@ type standing struct {
 }
 
 func newProgress(ctx context.Context, l *live) (*progress, error) {
-	rows, err := l.s.Store.Exercises(ctx, l.learner, l.course.ID)
+	rows, err := l.s.Store.Exercises(ctx, l.learner, l.opened.ID)
 	if err != nil {
 		return nil, fmt.Errorf("session: progress: %w", err)
 	}
@@ -77,7 +77,7 @@ func (p *progress) row(id string) store.Exercise {
 }
 
 func (p *progress) update(ctx context.Context, id string, change func(*store.Exercise) error) (store.Exercise, error) {
-	row, err := p.l.s.Store.UpdateExercise(context.WithoutCancel(ctx), p.l.learner, p.l.course.ID, id, change)
+	row, err := p.l.s.Store.UpdateExercise(context.WithoutCancel(ctx), p.l.learner, p.l.opened.ID, id, change)
 	if err != nil {
 		return row, fmt.Errorf("session: progress of %s: %w", id, err)
 	}
@@ -171,7 +171,7 @@ func due(e *course.Exercise, dirty map[string]bool) bool {
 // exercises of a level; "" for all.
 func (p *progress) exercises(level string) []*course.Exercise {
 	var out []*course.Exercise
-	for _, l := range p.l.course.Levels {
+	for _, l := range p.l.course().Levels {
 		if level == "" || l.ID == level {
 			out = append(out, l.Exercises...)
 		}
@@ -275,7 +275,7 @@ func judge(e *course.Exercise, before []string, results []lab.CheckResult) (met 
 // state puts together what the API shows of an exercise.
 func (p *progress) state(e *course.Exercise, row store.Exercise, results []lab.CheckResult) lab.ExerciseState {
 	v := lab.ExerciseState{
-		Course: p.l.course.ID, Exercise: e.ID, Started: row.StartedIn(p.l.id), Done: !row.DoneAt.IsZero(), DoneAt: row.DoneAt,
+		Course: p.l.opened.ID, Exercise: e.ID, Started: row.StartedIn(p.l.id), Done: !row.DoneAt.IsZero(), DoneAt: row.DoneAt,
 		Hints: row.Hints, Opened: row.OpenHints(), Answers: row.Typed, Solved: row.Solved, Checks: results,
 	}
 	if v.Started && results != nil {

@@ -103,7 +103,7 @@ func Select(library *course.Library, target string) ([]*course.Exercise, error) 
 		return nil, fmt.Errorf("%q: a target is COURSE, COURSE/LEVEL or COURSE/LEVEL/EXERCISE", target)
 	}
 	var out []*course.Exercise
-	for _, c := range library.Courses {
+	for _, c := range library.All() {
 		for _, l := range c.Levels {
 			for _, e := range l.Exercises {
 				path := []string{c.ID, l.ID, e.ID}

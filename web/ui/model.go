@@ -19,6 +19,8 @@ type Page struct {
 	Path  string // for the language links
 	Theme string // light, dark or empty: the system's
 	Nonce string // for style elements that scripts make
+	// Preview: the page is an author's and follows changes of the courses.
+	Preview bool
 	// Addresses of the assets; empty without a bundle.
 	Script, Style, Icons, Icon string
 }

@@ -11,6 +11,7 @@ import { Place, Splitter, Tools, Views, type Tool } from "./layout.ts";
 import { Command, liveValues, Manifest } from "./lesson.ts";
 import { KitchenSwitches } from "./kitchen-switches.ts";
 import { Outside } from "./outside.ts";
+import { followCourses } from "./preview.ts";
 import { Quiz } from "./quiz.ts";
 import { RecordView } from "./record.ts";
 import { recall } from "./remember.ts";
@@ -86,3 +87,4 @@ function startLab(root: HTMLElement): void {
 setLang(document.documentElement.lang);
 for (const e of all(".js-theme")) new ThemeSwitch(e);
 for (const e of all(".js-lab")) startLab(e);
+if (document.body.hasAttribute("data-preview")) followCourses();
