@@ -67,8 +67,20 @@ func repositories() []course.Repository {
 
 func (p *program) schema() *cobra.Command {
 	return &cobra.Command{
-		Use: "schema", Short: "Print the JSON Schema of course.yaml, level.yaml and quiz.yaml", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		Use: "schema [course|level|quiz]", Short: "Print the JSON Schema of course.yaml, level.yaml and quiz.yaml", Args: cobra.MaximumNArgs(1),
+		Long: `Print the JSON Schema of one kind of file, as editors use it, or of all three under "$defs".`,
+		Example: `  labserver schema level > level.schema.json
+  # and in level.yaml, for the YAML language server of most editors:
+  # yaml-language-server: $schema=../../level.schema.json`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				schema, known := course.SchemaOf(args[0])
+				if !known {
+					return fmt.Errorf("%q is none of course, level, quiz", args[0])
+				}
+				_, err := p.stdout.Write(schema)
+				return err
+			}
 			_, err := fmt.Fprintf(p.stdout, "%s\n", course.Schema())
 			return err
 		},

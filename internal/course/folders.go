@@ -75,7 +75,7 @@ func (f *Folders) Reload() ([]*Course, Faults) {
 	}
 	for _, dir := range f.dirs {
 		root := dir
-		var files fs.FS = os.DirFS(dir)
+		files := os.DirFS(dir)
 		if _, err := fs.Stat(files, "course.yaml"); err == nil {
 			root = filepath.Dir(dir) // the folder is a course itself: its name is the id
 			files = oneOf{os.DirFS(root), filepath.Base(dir)}

@@ -38,6 +38,23 @@ func spellings(enum string) []any {
 	return out
 }
 
+// SchemaOf is the JSON Schema of one kind of file, course, level or quiz, as editors want it; false for another kind.
+func SchemaOf(kind string) ([]byte, bool) {
+	t, known := map[string]reflect.Type{
+		"course": reflect.TypeFor[courseFile](), "level": reflect.TypeFor[levelFile](), "quiz": reflect.TypeFor[quizFile](),
+	}[kind]
+	if !known {
+		return nil, false
+	}
+	schema := schemaOf(t, "")
+	schema["$schema"], schema["title"] = "https://json-schema.org/draft/2020-12/schema", "Kubistro "+kind+".yaml"
+	out, err := json.MarshalIndent(schema, "", "  ")
+	if err != nil {
+		panic("course: schema of fixed types can't be written: " + err.Error())
+	}
+	return append(out, '\n'), true
+}
+
 func schemaOf(t reflect.Type, enum string) map[string]any {
 	switch {
 	case t == wordType:

@@ -96,3 +96,20 @@ func TestSchemaIsStable(t *testing.T) {
 		t.Error("the schema isn't the same every time, or no JSON")
 	}
 }
+
+func TestSchemaOf(t *testing.T) {
+	for _, kind := range []string{"course", "level", "quiz"} {
+		raw, known := SchemaOf(kind)
+		var schema struct {
+			Type       string
+			Properties map[string]any
+			Additional any `json:"additionalProperties"`
+		}
+		if err := json.Unmarshal(raw, &schema); !known || err != nil || schema.Type != "object" || len(schema.Properties) == 0 || schema.Additional != false {
+			t.Errorf("%s: %v %+v", kind, err, schema)
+		}
+	}
+	if _, known := SchemaOf("menu"); known {
+		t.Error("a schema of a file that there isn't")
+	}
+}

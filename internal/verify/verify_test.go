@@ -59,7 +59,6 @@ type pretender struct {
 	print   map[string]string          // by command
 	codes   map[string]int
 	typed   []string
-	slow    bool // a reset takes longer than it may
 	events  uint64
 	answers int
 }
