@@ -101,7 +101,7 @@ func addResources(c *kubelet.Config, extended map[string]string) error {
 func setSize(c *kubelet.Config, cpu, memory string) error {
 	list := corev1.ResourceList{
 		corev1.ResourcePods:             resource.MustParse("110"),
-		corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(kubelet.DiskBytes, resource.BinarySI),
 	}
 	for name, quantity := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory} {
 		q, err := resource.ParseQuantity(quantity)

@@ -62,6 +62,9 @@ func (w *worker) misfit(pod *corev1.Pod) (reason, message string) {
 			continue
 		}
 		pods++
+		if sharesHostPort(pod, other) {
+			return "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+		}
 		for name, q := range resourcehelper.PodRequests(other, resourcehelper.PodResourcesOptions{}) {
 			sum := used[name]
 			sum.Add(q)
@@ -100,4 +103,39 @@ func (w *worker) misfit(pod *corev1.Pod) (reason, message string) {
 		}
 	}
 	return "", ""
+}
+
+// sharesHostPort says whether two Pods want the same port of the node:
+// pkg/scheduler/framework/plugins/nodeports.
+func sharesHostPort(a, b *corev1.Pod) bool {
+	any := func(ip string) bool { return ip == "" || ip == "0.0.0.0" }
+	for _, p := range hostPorts(a) {
+		for _, q := range hostPorts(b) {
+			if p.HostPort == q.HostPort && p.Protocol == q.Protocol && (p.HostIP == q.HostIP || any(p.HostIP) || any(q.HostIP)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hostPorts are the ports of the node that a Pod's containers and sidecars take.
+func hostPorts(pod *corev1.Pod) []corev1.ContainerPort {
+	var out []corev1.ContainerPort
+	add := func(c *corev1.Container) {
+		for _, p := range c.Ports {
+			if p.HostPort > 0 {
+				out = append(out, p)
+			}
+		}
+	}
+	for i := range pod.Spec.Containers {
+		add(&pod.Spec.Containers[i])
+	}
+	for i := range pod.Spec.InitContainers {
+		if sidecar(&pod.Spec.InitContainers[i]) {
+			add(&pod.Spec.InitContainers[i])
+		}
+	}
+	return out
 }

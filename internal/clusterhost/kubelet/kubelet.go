@@ -30,9 +30,13 @@ import (
 	"kubistro/internal/clusterhost/vnet"
 )
 
+// DiskBytes is the size of a node's disk, which is in memory: what the node declares as its
+// ephemeral storage, what is measured against it, and what really can be written.
+const DiskBytes = 256 << 20
+
 // Bounds of what containers can write: everything is kept in memory.
 const (
-	nodeDiskBytes = 256 << 20
+	nodeDiskBytes = DiskBytes
 	nodeDiskFiles = 200_000
 	hostDiskBytes = 64 << 20 // the node's own file system: hostPath and local volumes
 	hostDiskFiles = 40_000

@@ -170,3 +170,21 @@ func TestMetricsAreExplained(t *testing.T) {
 		return ""
 	})
 }
+
+// TestHostPortIsTaken: the node refuses a Pod that the scheduler hasn't seen when its port is taken.
+func TestHostPortIsTaken(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	spec := `{nodeName: kitchen-3, containers: [{name: c, image: "grill-cook:1.4", ports: [{containerPort: 8080, hostPort: 21017}]}]}`
+	h.apply(t, ns, podYAML("first", spec))
+	h.pod(t, ns, "first", ready)
+	h.apply(t, ns, podYAML("second", spec))
+	p := h.pod(t, ns, "second", over(corev1.PodFailed))
+	if p.Status.Reason != "NodePorts" || p.Status.Message != "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports" {
+		t.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
+	}
+	if out := h.mustExec(t, ns, "first", "mount", "-t", "cgroup2"); !strings.HasPrefix(out, "cgroup on /sys/fs/cgroup type cgroup2 (ro,") {
+		t.Errorf("mount -t cgroup2: %q", out)
+	}
+}

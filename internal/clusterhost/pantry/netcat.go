@@ -11,6 +11,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -149,17 +150,42 @@ func ncListen(ctx context.Context, p *Process, a ncArgs) int {
 	}
 }
 
+// firstInput is how long a peer that has nothing to say waits for the first of standard
+// input: what is in a pipe already goes out, although the peer has closed its side at once.
+const firstInput = 500 * time.Millisecond
+
 // relay copies standard input to a connection and back until the peer ends.
 // A read of standard input that is under way ends with the process's streams.
 func relay(ctx context.Context, p *Process, c net.Conn) {
 	defer context.AfterFunc(ctx, func() { c.Close() })()
+	began := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(began) })
 	go func() {
-		io.CopyBuffer(onlyWriter{c}, p.Stdin, make([]byte, copyBuffer))
+		defer begin()
+		io.CopyBuffer(sentWriter{c, begin}, p.Stdin, make([]byte, copyBuffer))
 		if half, ok := c.(interface{ CloseWrite() error }); ok {
 			half.CloseWrite() // the peer may have gone already
 		}
 	}()
 	io.CopyBuffer(onlyWriter{p.Stdout}, c, make([]byte, copyBuffer))
+	t := p.Clock.NewTimer(firstInput)
+	defer t.Stop()
+	select {
+	case <-began:
+	case <-t.C():
+	case <-ctx.Done():
+	}
+}
+
+// sentWriter says when something has been written; it hides ReaderFrom.
+type sentWriter struct {
+	w    io.Writer
+	sent func()
+}
+
+func (w sentWriter) Write(b []byte) (int, error) {
+	defer w.sent()
+	return w.w.Write(b)
 }
 
 // onlyWriter hides ReaderFrom, so that the buffer stays bounded.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -143,46 +142,6 @@ func (c *redisClient) call(words []string) (any, error) {
 	return readAnswer(c.in)
 }
 
-func readAnswer(in *bufio.Reader) (any, error) {
-	line, err := readLine(in)
-	if err != nil || line == "" {
-		return nil, errors.Join(err, io.ErrUnexpectedEOF)
-	}
-	rest := line[1:]
-	switch line[0] {
-	case '+':
-		return redisStatus(rest), nil
-	case '-':
-		return redisError(rest), nil
-	}
-	n, err := strconv.ParseInt(rest, 10, 64)
-	switch {
-	case err != nil:
-		return nil, err
-	case line[0] == ':':
-		return n, nil
-	case n < 0:
-		return nil, nil
-	case n > redisBytes:
-		return nil, io.ErrUnexpectedEOF
-	case line[0] == '$':
-		bulk := make([]byte, n+2)
-		_, err := io.ReadFull(in, bulk)
-		return string(bulk[:n]), err
-	case line[0] == '*':
-		list := []any{}
-		for range n {
-			x, err := readAnswer(in)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, x)
-		}
-		return list, nil
-	}
-	return nil, io.ErrUnexpectedEOF
-}
-
 func printAnswer(w io.Writer, a any, indent string, pretty bool) {
 	switch a := a.(type) {
 	case nil:
@@ -213,32 +172,4 @@ func printAnswer(w io.Writer, a any, indent string, pretty bool) {
 			printAnswer(w, x, indent+"   ", pretty)
 		}
 	}
-}
-
-// splitQuoted reads words as redis-cli does: "a b" is one.
-func splitQuoted(line string) []string {
-	var out []string
-	var word strings.Builder
-	quote, within := byte(0), false
-	for k := range len(line) {
-		switch ch := line[k]; {
-		case quote != 0 && ch == quote:
-			quote = 0
-		case quote == 0 && (ch == '"' || ch == '\''):
-			quote, within = ch, true
-		case quote == 0 && (ch == ' ' || ch == '\t'):
-			if within {
-				out = append(out, word.String())
-				word.Reset()
-			}
-			within = false
-		default:
-			word.WriteByte(ch)
-			within = true
-		}
-	}
-	if within {
-		out = append(out, word.String())
-	}
-	return out
 }

@@ -33,7 +33,7 @@ func (r *Registry) userland(shells ...string) map[string]Program {
 	// Servers too, where the shell's commands are clients only; and all record types.
 	out["httpd"], out["nc"] = httpdProgram, ncProgram
 	out["nslookup"], out["dig"] = nslookupProgram, digProgram
-	out["ip"] = ipProgram
+	out["ip"], out["mount"] = ipProgram, mountProgram
 	for _, name := range shells {
 		out[name] = r.shellProgram
 	}

@@ -135,15 +135,10 @@ func TestNetcatAndHttpd(t *testing.T) {
 	}
 	c.start("httpd", "-f", "-v", "-p", "8080", "-h", "/www")
 	client := pod(t, n, "busybox", "10.244.1.3")
-	late := time.Now().Add(20 * time.Second)
-	for {
-		if _, code := client.exec("", "nc", "-z", "10.244.1.2", "8080"); code == 0 {
-			break
-		}
-		if time.Now().After(late) {
-			t.Fatal("httpd never listens")
-		}
-	}
+	eventually(t, "httpd listens", func() bool {
+		_, code := client.exec("", "nc", "-z", "10.244.1.2", "8080")
+		return code == 0
+	})
 	if code, body := get(t, guest, "GET", "http://10.244.1.2:8080/"); code != 200 || body != "hello\n" {
 		t.Errorf("%d %q", code, body)
 	}

@@ -64,7 +64,7 @@ func on(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 // ask returns "COOK sees CLIENT", "refused", "timeout" or another error.
 func (w *town) ask(t *testing.T, from *Interface, address string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // an answer takes no time of its own: only silence waits
 	defer cancel()
 	c, err := from.DialContext(ctx, "tcp", address)
 	var ne net.Error

@@ -17,7 +17,7 @@ import (
 // What the kubelet of a machine says that it has besides CPU and memory.
 const (
 	podsOfNode    = 110
-	storageOfNode = "20Gi"
+	storageOfNode = "256Mi"
 )
 
 // repairAfter is how long a node may be lost before it is replaced, where the
