@@ -92,7 +92,7 @@ func findRuntime(name string) (string, error) {
 	}
 	if name != "" {
 		if !slices.Contains(runtimes, name) {
-			return "", lab400(name)
+			return "", unknownRuntime(name)
 		}
 		names = []string{name}
 	}

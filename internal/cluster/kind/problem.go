@@ -172,7 +172,7 @@ func noRuntime(err error) error {
 		"Neither Docker nor nerdctl nor Podman is installed. A kind cluster needs one of them: install it (for instance sudo apt-get install docker.io), or use --driver embedded.").Because(err)
 }
 
-func lab400(name string) error {
+func unknownRuntime(name string) error {
 	return lab.Fail(lab.CodeInvalid,
 		"不認識容器執行環境「"+name+"」：請用 docker、nerdctl 或 podman。", "There is no container runtime \""+name+"\": use docker, nerdctl or podman.")
 }

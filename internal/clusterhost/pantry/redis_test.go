@@ -65,7 +65,7 @@ func TestGuestbook(t *testing.T) {
 	leader.start()
 	leader.out.wait(t, "Ready to accept connections")
 	names := map[string][]netip.Addr{"redis-leader": {netip.MustParseAddr("10.244.1.1")}, "redis-follower": {netip.MustParseAddr("10.244.1.2")}}
-	knows := func(c *container) { c.proc.Net.SetDNS(vnet.DNSConfig{Hosts: names}) }
+	knows := func(c *container) { c.proc.Net.(*vnet.Interface).SetDNS(vnet.DNSConfig{Hosts: names}) }
 	follower := pod(t, n, "us-docker.pkg.dev/google-samples/containers/gke/gb-redis-follower:v2", "10.244.1.2")
 	knows(follower)
 	follower.exec("", "true")

@@ -152,7 +152,7 @@ func (c *command) encryption(ctx context.Context, args []string) error {
 
 // readFile reads a configuration of the learner's home; "-" is the standard input.
 func (c *command) readFile(name string) (string, error) {
-	var in io.Reader = c.env.In
+	in := c.env.In
 	if name != "-" {
 		full := name
 		if !path.IsAbs(name) {
