@@ -15,7 +15,9 @@ import (
 )
 
 func (l *Learner) socket(ctx context.Context, path string) (*websocket.Conn, error) {
-	c, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(l.s.Base, "http")+"/api/v1/"+path, &websocket.DialOptions{HTTPClient: &http.Client{Jar: l.c.Jar}})
+	c, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(l.s.Base, "http")+"/api/v1/"+path, &websocket.DialOptions{
+		HTTPClient: &http.Client{Jar: l.c.Jar}, HTTPHeader: http.Header{"Accept-Language": {"en"}},
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -175,7 +175,7 @@ func poll(ctx context.Context, limit, every time.Duration, done func() (bool, er
 	}
 }
 
-// Learner is one browser: a cookie jar and the server that it talks to.
+// Learner is one browser: a cookie jar and the server that it talks to. It reads English.
 type Learner struct {
 	s *Server
 	c *http.Client
@@ -203,6 +203,7 @@ func (l *Learner) Call(ctx context.Context, method, path string, body, into any)
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept-Language", "en")
 	resp, err := l.c.Do(req)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ const (
 // fittingHints looks at the conditions of an exercise's hints.
 func (p *progress) fittingHints(ctx context.Context, e *course.Exercise) []fit {
 	row := p.row(e.ID)
-	w := &world{l: p.l, r: p.l.ready(), live: true, since: row.StartEvent, typed: row.Typed, guests: p.guestsOf(e)}
+	w := &world{l: p.l, r: p.l.ready(), live: true, since: row.StartEvent, begun: row.StartedAt, typed: row.Typed, guests: p.guestsOf(e)}
 	fits := make([]fit, len(e.Hints))
 	for i, h := range e.Hints {
 		if h.When == nil || slices.Contains(row.OpenHints(), i) {

@@ -189,7 +189,7 @@ func (p *progress) look(ctx context.Context, e *course.Exercise, live bool) (lab
 	if !row.StartedIn(p.l.id) {
 		return p.state(e, row, nil), nil
 	}
-	w := &world{l: p.l, r: p.l.ready(), live: live, since: row.StartEvent, typed: row.Typed, guests: p.guestsOf(e)}
+	w := &world{l: p.l, r: p.l.ready(), live: live, since: row.StartEvent, begun: row.StartedAt, typed: row.Typed, guests: p.guestsOf(e)}
 	if w.r != nil {
 		select {
 		case <-w.r.settled:

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,9 +26,10 @@ const recordReach = 5000 // newest frames that a check over the record sees
 // look at it fails, so that the checks are unknown.
 type world struct {
 	l     *live
-	r     *running // may be nil
-	live  bool     // read from the API server, not from the watch cache
-	since uint64   // number of the last event before the exercise's start
+	r     *running  // may be nil
+	live  bool      // read from the API server, not from the watch cache
+	since uint64    // number of the last event before the exercise's start
+	begun time.Time // when it started; zero: writes are told apart by number alone
 	typed map[string]string
 	// guests are the steady guests of the exercise; nil for one without.
 	guests *guests
@@ -136,7 +139,15 @@ func (w *world) scoped(gvr schema.GroupVersionResource, namespaced bool, namespa
 
 // Record is part of checker.Cluster.
 func (w *world) Record(ctx context.Context) ([]lab.Event, error) {
-	return w.l.record.Since(ctx, w.since, recordReach)
+	events, err := w.l.record.Since(ctx, w.since, recordReach)
+	return withoutEarlierWrites(events, w.begun), err
+}
+
+// withoutEarlierWrites leaves out what was written before a time and told after it:
+// the audit log of a busy cluster comes late, and the last writes of an exercise's
+// setup are nothing that the learner did.
+func withoutEarlierWrites(events []lab.Event, begun time.Time) []lab.Event {
+	return slices.DeleteFunc(events, func(e lab.Event) bool { return e.Type == lab.EventAudit && e.Time.Before(begun) })
 }
 
 // Answer is part of checker.Learner.
