@@ -25,6 +25,10 @@ const bound = time.Second
 // grows is how long an abuse goes on at least.
 const grows = 3 * time.Second
 
+// thinks is how long Ann takes at least from one command to the next: who asks without
+// a pause for minutes is slowed down as Mallory is.
+const thinks = 200 * time.Millisecond
+
 // class is a server with a hostile learner and a well-behaved one.
 type class struct {
 	server            *labclient.Server
@@ -85,7 +89,9 @@ func (c *class) commands(t *testing.T, least time.Duration) []time.Duration {
 	}
 	defer shell.Close()
 	var all []time.Duration
-	for end := time.Now().Add(least); len(all) < 10 || time.Now().Before(end); {
+	thought := time.NewTicker(thinks)
+	defer thought.Stop()
+	for end := time.Now().Add(least); len(all) < 10 || time.Now().Before(end); <-thought.C {
 		begin := time.Now()
 		out, err := shell.Run(t.Context(), "kubectl get namespaces")
 		if err != nil {
