@@ -129,12 +129,8 @@ func TestConfinement(t *testing.T) {
 			}))
 		},
 		"a privileged ephemeral container": func() error {
-			p, err := learner.CoreV1().Pods("default").Get(ctx, "honest", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e", Image: "nginx", SecurityContext: &corev1.SecurityContext{Privileged: &yes}}}}
-			_, err = learner.CoreV1().Pods("default").UpdateEphemeralContainers(ctx, "honest", p, metav1.UpdateOptions{})
+			_, err := learner.CoreV1().Pods("default").Patch(ctx, "honest", types.StrategicMergePatchType,
+				[]byte(`{"spec":{"ephemeralContainers":[{"name":"e","image":"nginx","securityContext":{"privileged":true}}]}}`), metav1.PatchOptions{}, "ephemeralcontainers")
 			return err
 		},
 		"the node's network":   func() error { return create(pod("c", func(p *corev1.PodSpec) { p.HostNetwork = true })) },

@@ -95,8 +95,9 @@ func composeStatus(pod *corev1.Pod, v podView, old corev1.PodStatus, now time.Ti
 		NominatedNodeName:  old.NominatedNodeName,
 		Resize:             old.Resize,
 
-		ResourceClaimStatuses:       old.ResourceClaimStatuses,
-		ExtendedResourceClaimStatus: old.ExtendedResourceClaimStatus,
+		ResourceClaimStatuses:                old.ResourceClaimStatuses,
+		ExtendedResourceClaimStatus:          old.ExtendedResourceClaimStatus,
+		NodeAllocatableResourceClaimStatuses: old.NodeAllocatableResourceClaimStatuses,
 	}
 	if s.QOSClass == "" {
 		s.QOSClass = qosClass(pod)
@@ -144,6 +145,29 @@ func composeStatus(pod *corev1.Pod, v podView, old corev1.PodStatus, now time.Ti
 	setTransitions(&s, old, now)
 	normalize(&s, len(all))
 	return s
+}
+
+// keepForeign is own with what the kubelet doesn't own taken from the API's
+// status: status/status_manager.go, mergePodStatus. A disruption is shared: the
+// kubelet's own is told when nobody else has told one.
+func keepForeign(api, own corev1.PodStatus) corev1.PodStatus {
+	var out []corev1.PodCondition
+	for _, c := range api.Conditions {
+		if !kubeletCondition(c.Type) {
+			out = append(out, c)
+		}
+	}
+	for _, c := range own.Conditions {
+		if kubeletCondition(c.Type) || c.Type == corev1.DisruptionTarget && findCondition(out, c.Type) == nil {
+			out = append(out, c)
+		}
+	}
+	own.Conditions = out
+	own.NominatedNodeName = api.NominatedNodeName
+	own.ResourceClaimStatuses = api.ResourceClaimStatuses
+	own.ExtendedResourceClaimStatus = api.ExtendedResourceClaimStatus
+	own.NodeAllocatableResourceClaimStatuses = api.NodeAllocatableResourceClaimStatuses
+	return own
 }
 
 func ephemeralContainers(pod *corev1.Pod) []corev1.Container {

@@ -182,3 +182,46 @@ func TestReadinessGate(t *testing.T) {
 		t.Errorf("with it: %+v", c)
 	}
 }
+
+// What others wrote after the kubelet had made its status stays, whatever it is.
+func TestForeignStatusStays(t *testing.T) {
+	own := composeStatus(testPod(corev1.RestartPolicyAlways, nil, "web"), podView{containers: map[string]containerView{"web": runs(true)}}, corev1.PodStatus{}, later)
+	own.Conditions = append(own.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet"})
+	claim := "claim"
+	api := corev1.PodStatus{
+		NominatedNodeName:                    "kitchen-2",
+		ResourceClaimStatuses:                []corev1.PodResourceClaimStatus{{Name: "a", ResourceClaimName: &claim}},
+		ExtendedResourceClaimStatus:          &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: claim},
+		NodeAllocatableResourceClaimStatuses: []corev1.NodeAllocatableResourceClaimStatus{{ResourceClaimName: claim}},
+		Conditions: []corev1.PodCondition{
+			{Type: "example.com/gate", Status: corev1.ConditionTrue},
+			{Type: corev1.PodReady, Status: corev1.ConditionFalse},
+		},
+	}
+	got := keepForeign(api, own)
+	if c := findCondition(got.Conditions, "example.com/gate"); c == nil || c.Status != corev1.ConditionTrue {
+		t.Errorf("the gate is gone: %+v", got.Conditions)
+	}
+	if c := findCondition(got.Conditions, corev1.PodReady); c == nil || c.Status != corev1.ConditionTrue {
+		t.Errorf("ready isn't the kubelet's own: %+v", c)
+	}
+	if c := findCondition(got.Conditions, corev1.DisruptionTarget); c == nil || c.Reason != "TerminationByKubelet" {
+		t.Errorf("the kubelet's disruption is gone: %+v", c)
+	}
+	if len(got.Conditions) != len(own.Conditions)+1 {
+		t.Errorf("conditions: %+v", got.Conditions)
+	}
+	got.Conditions, api.Conditions = nil, nil
+	want := own
+	want.Conditions, want.NominatedNodeName = nil, api.NominatedNodeName
+	want.ResourceClaimStatuses, want.ExtendedResourceClaimStatus = api.ResourceClaimStatuses, api.ExtendedResourceClaimStatus
+	want.NodeAllocatableResourceClaimStatuses = api.NodeAllocatableResourceClaimStatuses
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+
+	api.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"}}
+	if c := findCondition(keepForeign(api, own).Conditions, corev1.DisruptionTarget); c.Reason != "EvictionByEvictionAPI" {
+		t.Errorf("another's disruption is replaced: %+v", c)
+	}
+}

@@ -96,7 +96,8 @@ func (q *statusQueue) send(ctx context.Context, w *worker) bool {
 		return true
 	}
 	base := q.newest(pod)
-	updated, err := patchPodStatus(ctx, q.b, base, status)
+	// Others may have written since the status was made: their part isn't ours to take back.
+	updated, err := patchPodStatus(ctx, q.b, base, keepForeign(base.Status, status))
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return true // the object is gone or another one by now: the watch tells

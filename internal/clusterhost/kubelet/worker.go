@@ -336,8 +336,7 @@ func (w *worker) push() {
 	if w.static && w.mirror != nil {
 		api = w.mirror
 	}
-	base := w.status
-	base.Conditions = mergeForeign(api.Status.Conditions, base.Conditions)
+	base := keepForeign(api.Status, w.status)
 	s := composeStatus(w.pod, w.viewLocked(), base, w.b.k.clock.Now())
 	if terminalPhase(s.Phase) && !w.terminal && !terminalPhase(w.status.Phase) {
 		// containers may still run: the terminal phase is told when they don't
@@ -348,21 +347,4 @@ func (w *worker) push() {
 	w.dirty = true
 	w.mu.Unlock()
 	w.b.statuses.enqueue(w)
-}
-
-// mergeForeign takes the conditions that others own from the API's version and
-// the kubelet's own from its newest status.
-func mergeForeign(api, own []corev1.PodCondition) []corev1.PodCondition {
-	var out []corev1.PodCondition
-	for _, c := range api {
-		if !kubeletCondition(c.Type) {
-			out = append(out, c)
-		}
-	}
-	for _, c := range own {
-		if kubeletCondition(c.Type) {
-			out = append(out, c)
-		}
-	}
-	return out
 }
