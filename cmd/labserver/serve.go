@@ -125,7 +125,7 @@ func (p *program) runServe(ctx context.Context, o serveOptions) (err error) {
 		reloaded = preview.Reloaded
 	}
 	server, err := web.New(web.Config{Preview: preview,
-		Lab: binding.Lab(s.sessions), Store: binding.Store(s.store), Library: s.library,
+		Lab: binding.Lab(s.sessions), Store: binding.Store(s.store), Library: s.courses,
 		Capabilities: s.capabilities(), FrameAncestors: o.frameAncestors, PublicURL: strings.TrimSuffix(o.publicURL, "/"),
 		AllowedHosts: allowedHosts(o), Ready: s.store.Ping, Registry: reg, Log: log, Version: version,
 	})
@@ -136,7 +136,7 @@ func (p *program) runServe(ctx context.Context, o serveOptions) (err error) {
 		return listen(ctx, o, cert, server, log)
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return watchCourses(ctx, s.folders, s.library, log, reloaded) })
+	g.Go(func() error { return watchCourses(ctx, s.folders, s.courses, log, reloaded) })
 	g.Go(func() error { return listen(ctx, o, cert, server, log) })
 	return g.Wait()
 }
@@ -217,7 +217,7 @@ func behindProxy(next http.Handler) http.Handler {
 
 // services is everything behind the pages.
 type services struct {
-	library  *course.Library
+	courses  *course.Library
 	folders  *course.Folders
 	faults   course.Faults // of the folders' courses
 	store    *store.Store
@@ -229,7 +229,7 @@ type services struct {
 
 func (p *program) open(ctx context.Context, o serveOptions, reg prometheus.Registerer, log *slog.Logger) (_ *services, err error) {
 	s := &services{log: log}
-	if s.folders, s.library, s.faults, err = o.courseOptions.open(); err != nil {
+	if s.folders, s.courses, s.faults, err = o.courseOptions.open(); err != nil {
 		return nil, err
 	}
 	logFaults(log, s.faults)
@@ -240,7 +240,7 @@ func (p *program) open(ctx context.Context, o serveOptions, reg prometheus.Regis
 		return nil, errors.Join(err, s.driver.Close())
 	}
 	s.manager = cluster.NewManager(cluster.Config{
-		Driver: s.driver, Dir: o.data, Spec: poolSpec(s.library), Warm: o.warm, Max: o.max,
+		Driver: s.driver, Dir: o.data, Spec: poolSpec(s.courses), Warm: o.warm, Max: o.max,
 		Idle: o.idle, WarnBefore: min(warnBefore, o.idle/2), Log: log, Metrics: reg,
 	})
 	self, err := os.Executable()
@@ -248,7 +248,7 @@ func (p *program) open(ctx context.Context, o serveOptions, reg prometheus.Regis
 		return nil, errors.Join(fmt.Errorf("own program: %w", err), s.store.Close(), s.driver.Close())
 	}
 	s.sessions, err = session.New(session.Config{
-		Manager: s.manager, Store: s.store, Library: s.library, Dir: o.data,
+		Manager: s.manager, Store: s.store, Library: s.courses, Dir: o.data,
 		ServingCA: o.authority, Program: self, Args: []string{childCommand}, Log: log, Metrics: reg,
 	})
 	if err != nil {

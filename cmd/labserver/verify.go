@@ -72,12 +72,12 @@ func (p *program) runVerify(ctx context.Context, o verifyOptions, target string)
 	if len(s.faults) > 0 {
 		return fmt.Errorf("courses: %w", s.faults)
 	}
-	exercises, err := verify.Select(s.library, target)
+	exercises, err := verify.Select(s.courses, target)
 	if err != nil {
 		return err
 	}
 	c := verify.Config{
-		Lab: attempts{s.sessions}, Library: s.library, Workers: o.workers, Capabilities: s.capabilities(), Log: log,
+		Lab: attempts{s.sessions}, Library: s.courses, Workers: o.workers, Capabilities: s.capabilities(), Log: log,
 	}
 	if !o.json {
 		c.Report = func(v verify.Step) {

@@ -55,7 +55,9 @@ func (c *realCluster) eventually(want string, args ...string) {
 	c.t.Helper()
 	var out string
 	var err error
-	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Second) {
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); <-again.C {
 		if out, err = c.kubectl(args...); err == nil && strings.Contains(out, want) {
 			return
 		}

@@ -21,12 +21,12 @@ var libraryFolders = []string{"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-lin
 // sorted paths below root. A library's path ends in the name it is asked for by.
 func closure(root string, files ...string) ([]string, error) {
 	seen := map[string]bool{}
-	for todo := slices.Clone(files); len(todo) > 0; todo = todo[1:] {
-		if seen[todo[0]] {
+	for rest := slices.Clone(files); len(rest) > 0; rest = rest[1:] {
+		if seen[rest[0]] {
 			continue
 		}
-		seen[todo[0]] = true
-		file, err := resolve(root, todo[0])
+		seen[rest[0]] = true
+		file, err := resolve(root, rest[0])
 		if err != nil {
 			return nil, err
 		}
@@ -35,14 +35,14 @@ func closure(root string, files ...string) ([]string, error) {
 			return nil, err
 		}
 		if loader != "" {
-			todo = append(todo, path.Join("/usr", loader)) // /lib64 is a link to /usr/lib64
+			rest = append(rest, path.Join("/usr", loader)) // /lib64 is a link to /usr/lib64
 		}
 		for _, n := range names {
 			found, err := findLibrary(root, n)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", todo[0], err)
+				return nil, fmt.Errorf("%s: %w", rest[0], err)
 			}
-			todo = append(todo, found)
+			rest = append(rest, found)
 		}
 	}
 	return slices.Sorted(maps.Keys(seen)), nil
@@ -51,10 +51,10 @@ func closure(root string, files ...string) ([]string, error) {
 // resolve follows the links of a path below root as a process there would, and returns
 // where the file is on disk.
 func resolve(root, p string) (string, error) {
-	done, todo := "/", strings.Split(p, "/")
-	for links := 0; len(todo) > 0; {
-		next := path.Join(done, todo[0]) // ".." of the root is the root
-		todo = todo[1:]
+	done, rest := "/", strings.Split(p, "/")
+	for links := 0; len(rest) > 0; {
+		next := path.Join(done, rest[0]) // ".." of the root is the root
+		rest = rest[1:]
 		target, err := os.Readlink(filepath.Join(root, next))
 		if err != nil { // no link
 			done = next
@@ -66,7 +66,7 @@ func resolve(root, p string) (string, error) {
 		if path.IsAbs(target) {
 			done = "/"
 		}
-		todo = append(strings.Split(target, "/"), todo...)
+		rest = append(strings.Split(target, "/"), rest...)
 	}
 	file := filepath.Join(root, done)
 	_, err := os.Stat(file)

@@ -10,6 +10,24 @@ import (
 // the capability. Their errors are *lab.Error: CodeInvalid, CodeNotFound for a name
 // that isn't there, CodeConflict, CodeUnavailable while the cluster can't do it.
 
+// Refused says for people why a cluster didn't do what it was asked for; why may be
+// empty. Any other code than the first three above is CodeUnavailable.
+func Refused(code lab.Code, why string) *lab.Error {
+	zhTW, en := "。", "."
+	if why != "" {
+		zhTW, en = "："+why, ": "+why
+	}
+	switch code {
+	case lab.CodeInvalid:
+		return lab.Fail(code, "叢集不接受這項設定"+zhTW, "The cluster doesn't accept this setting"+en)
+	case lab.CodeNotFound:
+		return lab.Fail(code, "叢集裡沒有這個名稱的東西"+zhTW, "There is nothing of this name in the cluster"+en)
+	case lab.CodeConflict:
+		return lab.Fail(code, "以叢集目前的狀態，無法這麼做"+zhTW, "The cluster can't do this in its present state"+en)
+	}
+	return lab.Fail(lab.CodeUnavailable, "叢集現在無法處理，請稍後再試。", "The cluster can't do this right now. Try again in a moment.")
+}
+
 // KitchenOperator changes the nodes of a running cluster (CapKitchens, CapKitchenPower).
 type KitchenOperator interface {
 	// Kitchens lists the kitchens that there are now.

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -88,4 +89,19 @@ type AuditEntry struct {
 	Session string `json:"session,omitempty"`
 	Ended   bool   `json:"ended,omitempty"`
 	Command string `json:"command,omitempty"`
+}
+
+// maxCommand bounds AuditEntry.Command, in bytes.
+const maxCommand = 200
+
+// ExecCommand is the command in the URI of a request for exec, as one line for
+// AuditEntry.Command.
+func ExecCommand(requestURI string) string {
+	_, query, _ := strings.Cut(requestURI, "?")
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return ""
+	}
+	c := strings.Join(q["command"], " ")
+	return strings.ToValidUTF8(c[:min(len(c), maxCommand)], "")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"kubistro/internal/cluster"
 	"kubistro/internal/lab"
@@ -43,11 +44,41 @@ func leaves(t *testing.T, reg *prometheus.Registry) {
 	}
 }
 
+// lookClock is the real one, and tells when a timer of one length has fired.
+type lookClock struct {
+	clock.RealClock
+	length time.Duration
+	fired  chan struct{}
+}
+
+func (l lookClock) NewTimer(d time.Duration) clock.Timer {
+	if d != l.length {
+		return l.RealClock.NewTimer(d)
+	}
+	t := &lookTimer{c: make(chan time.Time, 1)}
+	t.Timer = time.AfterFunc(d, func() {
+		t.c <- time.Now()
+		select {
+		case l.fired <- struct{}{}:
+		default: // nobody counts
+		}
+	})
+	return t
+}
+
+type lookTimer struct {
+	*time.Timer
+	c chan time.Time
+}
+
+func (t *lookTimer) C() <-chan time.Time { return t.c }
+
 func TestSleepingLabLeavesMemoryAndComesBack(t *testing.T) {
-	const keep = 50 * time.Millisecond
+	const keep = 53 * time.Millisecond // unlike any other timer's
+	looks := lookClock{length: keep, fired: make(chan struct{})}
 	reg := prometheus.NewRegistry()
 	s := serve(t, t.TempDir(), func(m *cluster.Config, c *session.Config) {
-		m.Idle, c.KeepAsleep, c.Metrics = 8*time.Second, keep, reg
+		m.Idle, c.KeepAsleep, c.Metrics, c.Clock = 8*time.Second, keep, reg, looks
 	})
 	defer s.stop()
 	v, _, err := s.Open(t.Context(), me, "restaurant")
@@ -76,9 +107,13 @@ func TestSleepingLabLeavesMemoryAndComesBack(t *testing.T) {
 	last := until(t, page, asleep)
 	last = last[len(last)-1:]
 
-	// While a page is open, the session stays.
+	// While a page is open, the session stays, however often it is looked at.
 	for range 10 {
-		time.Sleep(keep)
+		select {
+		case <-looks.fired:
+		case <-time.After(time.Minute):
+			t.Fatal("nobody looks at the sleeping session")
+		}
 		if inMemory(t, reg) != 1 {
 			t.Fatal("the session left although a page was open")
 		}
@@ -90,11 +125,13 @@ func TestSleepingLabLeavesMemoryAndComesBack(t *testing.T) {
 	var visitors sync.WaitGroup
 	for range 4 {
 		visitors.Go(func() {
+			visit := time.NewTicker(keep)
+			defer visit.Stop()
 			for range 20 {
 				if got, err := s.Get(t.Context(), me, v.ID); err != nil || got.State != lab.StateAsleep {
 					t.Errorf("a visit: %s %v", got.State, err)
 				}
-				time.Sleep(keep)
+				<-visit.C
 			}
 		})
 	}

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"runtime/metrics"
 	"strings"
@@ -34,8 +33,6 @@ const (
 	memorySoft = 320 << 20 // ends the running command
 	memoryHard = 640 << 20 // ends the child
 	brokerFD   = 3
-	history    = ".shell_history"
-	maxHistory = 500
 	// An endless loop gets a few per cent of a core; no script for people notices.
 	commandsPerSecond = 50_000
 	commandBurst      = 100_000
@@ -346,61 +343,4 @@ func (c *inside) watchMemory() {
 			os.Exit(exitMemory)
 		}
 	}
-}
-
-// loadHistory reads the history file; a line's own line breaks are written as \n.
-func (c *inside) loadHistory() []string {
-	f, err := c.home.root.Open(history)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 1<<20))
-	if err != nil {
-		return nil
-	}
-	lines := strings.Split(strings.TrimRight(string(b), "\n"), "\n")
-	lines = lines[max(len(lines)-maxHistory, 0):]
-	for i, l := range lines {
-		lines[i] = strings.NewReplacer(`\\`, `\`, `\n`, "\n").Replace(l)
-	}
-	return lines
-}
-
-// saveHistory adds a line, and now and then cuts the file.
-func (c *inside) saveHistory(line string) {
-	line = strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(line)
-	if len(line) > 16<<10 {
-		return
-	}
-	if info, err := c.home.root.Stat(history); err == nil && info.Size() > 256<<10 {
-		old := c.loadHistory()
-		for i, l := range old {
-			old[i] = strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(l)
-		}
-		c.home.root.WriteFile(history, []byte(strings.Join(old[max(len(old)-200, 0):], "\n")+"\n"), 0o600)
-	}
-	f, err := c.home.root.OpenFile(history, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	io.WriteString(f, line+"\n")
-}
-
-// local turns a path of the shell into one relative to the child's working
-// directory, which is the home.
-func local(dir, name string) (string, error) {
-	p := name
-	if !strings.HasPrefix(p, "/") {
-		p = dir + "/" + p
-	}
-	r, err := rel("open", p)
-	if err != nil {
-		return "", err
-	}
-	if !filepath.IsLocal(r) {
-		return "", outside{}
-	}
-	return r, nil
 }

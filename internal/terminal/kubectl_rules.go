@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -237,4 +238,21 @@ func (k *kubectl) mapPath(dir, flag, v string) (string, error) {
 		r += "/"
 	}
 	return key + r, nil
+}
+
+// local turns a path of the shell into one relative to the child's working
+// directory, which is the home.
+func local(dir, name string) (string, error) {
+	p := name
+	if !strings.HasPrefix(p, "/") {
+		p = dir + "/" + p
+	}
+	r, err := rel("open", p)
+	if err != nil {
+		return "", err
+	}
+	if !filepath.IsLocal(r) {
+		return "", outside{}
+	}
+	return r, nil
 }

@@ -31,13 +31,13 @@ func refusal(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, controlapi.ErrInvalid):
-		return lab.Fail(lab.CodeInvalid, "叢集不接受這項設定："+why, "The cluster doesn't accept this setting: "+why).Because(err)
+		return cluster.Refused(lab.CodeInvalid, why).Because(err)
 	case errors.Is(err, controlapi.ErrNotFound):
-		return lab.Fail(lab.CodeNotFound, "叢集裡沒有這個名稱的東西："+why, "There is nothing of this name in the cluster: "+why).Because(err)
+		return cluster.Refused(lab.CodeNotFound, why).Because(err)
 	case errors.Is(err, controlapi.ErrConflict):
-		return lab.Fail(lab.CodeConflict, "以叢集目前的狀態，無法這麼做："+why, "The cluster can't do this in its present state: "+why).Because(err)
+		return cluster.Refused(lab.CodeConflict, why).Because(err)
 	}
-	return lab.Fail(lab.CodeUnavailable, "叢集現在無法處理，請稍後再試。", "The cluster can't do this right now. Try again in a moment.").Because(err)
+	return cluster.Refused(lab.CodeUnavailable, "").Because(err)
 }
 
 // Kitchens lists the kitchens that there are now.

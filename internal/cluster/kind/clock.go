@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"kubistro/internal/clusterhost/loops"
 	"kubistro/internal/clusterhost/pace"
 	"kubistro/internal/lab"
 )
@@ -55,7 +56,7 @@ func (in *instance) SetClock(ctx context.Context, speed int) error {
 		if err := in.setFlags(ctx, r, "kube-apiserver", apiServerFlags(c)); err != nil {
 			return err
 		}
-		if slices.Contains(r.Changes.Home, loopManager) {
+		if slices.Contains(r.Changes.Home, loops.Manager) {
 			return nil // its flags are written when it comes back
 		}
 		return in.setManagerFlags(ctx, r)
@@ -83,7 +84,7 @@ func (d *Driver) paceKubelet(ctx context.Context, r *record, name string) error 
 	if err := writeFile(ctx, d.engine, container, kubeletConfig, "600", strings.NewReader(fresh)); err != nil {
 		return err
 	}
-	if slices.Contains(r.Changes.Home, loopKubelet+name) {
+	if slices.Contains(r.Changes.Home, loops.Kubelet+name) {
 		return nil
 	}
 	_, err = inNode(ctx, d.engine, container, "systemctl", "restart", "kubelet")

@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 
+	"kubistro/internal/clusterhost/noderules"
 	"kubistro/internal/clusterhost/pace"
 	"kubistro/internal/lab"
 )
 
 // officeName is the control plane's node.
-const officeName = "office"
+const officeName = noderules.Office
 
 // The cluster's networks, kind's defaults, and the name server that kubeadm puts into the second.
 const (
@@ -70,13 +70,9 @@ func configOf(spec lab.ClusterSpec, image string, c *pace.Clock) (*v1alpha4.Clus
 		})},
 	}
 	for _, k := range spec.Kitchens {
-		taints := []corev1.Taint{}
-		for _, t := range k.Taints {
-			taint, err := parseTaint(t)
-			if err != nil {
-				return nil, fmt.Errorf("kitchen %s: %w", k.Name, err)
-			}
-			taints = append(taints, taint)
+		taints, err := noderules.Taints(k.Taints)
+		if err != nil {
+			return nil, fmt.Errorf("kitchen %s: %w", k.Name, err)
 		}
 		cfg.Nodes = append(cfg.Nodes, v1alpha4.Node{
 			Role: v1alpha4.WorkerRole, Image: image, Labels: k.Labels,
@@ -109,16 +105,6 @@ func arguments(flags map[string]string) []any {
 
 func volume(name, path string, readOnly bool) map[string]any {
 	return map[string]any{"name": name, "hostPath": path, "mountPath": path, "readOnly": readOnly, "pathType": corev1.HostPathDirectoryOrCreate}
-}
-
-// parseTaint reads a taint as kubectl taint takes it: key=value:Effect or key:Effect.
-func parseTaint(s string) (corev1.Taint, error) {
-	pair, effect, ok := strings.Cut(s, ":")
-	if !ok {
-		return corev1.Taint{}, fmt.Errorf("taint %q has no effect", s)
-	}
-	key, value, _ := strings.Cut(pair, "=")
-	return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}, nil
 }
 
 // evictionMemory is the kubelet's default threshold, which kind's configuration leaves out.

@@ -19,6 +19,7 @@ import (
 
 	"kubistro/internal/cluster"
 	"kubistro/internal/cluster/kind/agent"
+	"kubistro/internal/clusterhost/loops"
 	"kubistro/internal/lab"
 )
 
@@ -84,7 +85,7 @@ func (in *instance) settle(ctx context.Context) error {
 	r := &in.record // nobody else has it yet
 	var nodes []string
 	for name := range r.Nodes {
-		if !slices.Contains(r.Changes.Off, name) && !slices.Contains(r.Changes.Cut, name) && !slices.Contains(r.Changes.Home, loopKubelet+name) {
+		if !slices.Contains(r.Changes.Off, name) && !slices.Contains(r.Changes.Cut, name) && !slices.Contains(r.Changes.Home, loops.Kubelet+name) {
 			nodes = append(nodes, name)
 		}
 	}

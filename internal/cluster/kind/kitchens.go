@@ -10,14 +10,13 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 
+	"kubistro/internal/clusterhost/loops"
+	"kubistro/internal/clusterhost/noderules"
 	"kubistro/internal/clusterhost/pace"
 	"kubistro/internal/lab"
 )
@@ -29,11 +28,11 @@ const maxKitchens = 12
 // a cluster: the container is made as kind makes a worker's, and joins by kubeadm.
 func (in *instance) AddKitchen(ctx context.Context, k lab.Kitchen) error {
 	return in.changing(ctx, func(ctx context.Context, r *record) error {
-		if err := validateKitchen(k); err != nil {
+		if err := noderules.Validate(k); err != nil {
 			return fmt.Errorf("%w: %w", errInvalid, err)
 		}
 		switch kitchens := r.kitchens(); {
-		case k.Name == officeName || slices.Contains(kitchens, k.Name):
+		case slices.Contains(kitchens, k.Name):
 			return fmt.Errorf("%w: there is a node %s already", errConflict, k.Name)
 		case len(kitchens) >= maxKitchens:
 			return fmt.Errorf("%w: a cluster has at most %d kitchens", errConflict, maxKitchens)
@@ -89,7 +88,7 @@ func (in *instance) RemoveKitchen(ctx context.Context, name string) error {
 		r.Nodes = maps.Clone(r.Nodes)
 		delete(r.Nodes, name)
 		r.Changes.Off, r.Changes.Cut = set(r.Changes.Off, name, false), set(r.Changes.Cut, name, false)
-		r.Changes.Home = set(r.Changes.Home, loopKubelet+name, false)
+		r.Changes.Home = set(r.Changes.Home, loops.Kubelet+name, false)
 		return nil
 	})
 }
@@ -246,13 +245,9 @@ const joinAs = "/kind/join.conf"
 
 // joinConfig is kubeadm's configuration of a node that joins, as kind's for its workers.
 func joinConfig(k lab.Kitchen, ip, provider string) (string, error) {
-	taints := []corev1.Taint{}
-	for _, t := range k.Taints {
-		taint, err := parseTaint(t)
-		if err != nil {
-			return "", err
-		}
-		taints = append(taints, taint)
+	taints, err := noderules.Taints(k.Taints)
+	if err != nil {
+		return "", err
 	}
 	var labels []string
 	for _, name := range slices.Sorted(maps.Keys(k.Labels)) {
@@ -280,47 +275,4 @@ func setResources(ctx context.Context, api kubernetes.Interface, k lab.Kitchen) 
 	}
 	_, err = api.CoreV1().Nodes().Patch(ctx, k.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err
-}
-
-// validateKitchen refuses what couldn't become a node.
-func validateKitchen(k lab.Kitchen) error {
-	if problems := validation.IsDNS1123Subdomain(k.Name); len(problems) > 0 {
-		return fmt.Errorf("name %q: %s", k.Name, problems[0])
-	}
-	for what, q := range map[string]string{"cpu": k.CPU, "memory": k.Memory} {
-		if n, err := resource.ParseQuantity(q); err != nil || n.Sign() <= 0 {
-			return fmt.Errorf("%s %q isn't a size", what, q)
-		}
-	}
-	for name, value := range k.Labels {
-		if problems := append(validation.IsQualifiedName(name), validation.IsValidLabelValue(value)...); len(problems) > 0 {
-			return fmt.Errorf("label %s=%s: %s", name, value, problems[0])
-		}
-		if !kubeletLabel(name) {
-			return fmt.Errorf("label %s: a kubelet may not set it", name)
-		}
-	}
-	for _, t := range k.Taints {
-		if _, err := parseTaint(t); err != nil {
-			return err
-		}
-	}
-	for name, amount := range k.Resources {
-		if err := lab.CheckExtendedResource(name, amount); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// kubeletLabel reports whether a kubelet may label its own node so: NodeRestriction and
-// k8s.io/kubelet/pkg/apis/well_known_labels.go.
-func kubeletLabel(key string) bool {
-	domain, _, ok := strings.Cut(key, "/")
-	in := func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) }
-	switch {
-	case !ok, in("kubelet.kubernetes.io"), in("node.kubernetes.io"), key == corev1.LabelTopologyZone, key == corev1.LabelTopologyRegion:
-		return true
-	}
-	return !in("kubernetes.io") && !in("k8s.io")
 }

@@ -2,32 +2,15 @@ package kind
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
+	"kubistro/internal/clusterhost/loops"
 	"kubistro/internal/lab"
-)
-
-// Names of the control loops that aren't controllers.
-const (
-	loopScheduler = "kube-scheduler"
-	loopManager   = "kube-controller-manager"
-	loopProxy     = "kube-proxy"
-	loopDNS       = "coredns"
-	loopKubelet   = "kubelet/" // with the node's name behind it
-)
-
-// What a loop that is home leaves in its workload's object.
-const (
-	sentHomeLabel    = "kubistro.test/sent-home"
-	replicasBeforeIt = "kubistro.test/replicas-before"
 )
 
 // Folders of the control plane's node.
@@ -37,7 +20,7 @@ const (
 )
 
 // healthPorts are those of the components' health, on the node's loopback.
-var healthPorts = map[string]int{loopScheduler: 10259, loopManager: 10257, "kube-apiserver": 6443}
+var healthPorts = map[string]int{loops.Scheduler: 10259, loops.Manager: 10257, "kube-apiserver": 6443}
 
 // Loops lists all control loops, the components first.
 func (in *instance) Loops(ctx context.Context) ([]lab.ControlLoop, error) {
@@ -55,11 +38,11 @@ func (in *instance) Loops(ctx context.Context) ([]lab.ControlLoop, error) {
 			out = append(out, lab.ControlLoop{Name: name, Part: part, Home: away || slices.Contains(r.Changes.Home, name)})
 		}
 	}
-	add(lab.LoopComponent, false, loopScheduler, loopManager, loopProxy, loopDNS)
+	add(lab.LoopComponent, false, loops.Scheduler, loops.Manager, loops.Proxy, loops.DNS)
 	for _, name := range append([]string{officeName}, r.kitchens()...) {
-		add(lab.LoopKubelet, false, loopKubelet+name)
+		add(lab.LoopKubelet, false, loops.Kubelet+name)
 	}
-	add(lab.LoopController, slices.Contains(r.Changes.Home, loopManager), controllers...)
+	add(lab.LoopController, slices.Contains(r.Changes.Home, loops.Manager), controllers...)
 	return out, nil
 }
 
@@ -71,18 +54,18 @@ func (in *instance) SetLoop(ctx context.Context, name string, home bool) error {
 			return nil
 		}
 		r.Changes.Home = set(r.Changes.Home, name, home)
-		node, isKubelet := strings.CutPrefix(name, loopKubelet)
+		node, isKubelet := strings.CutPrefix(name, loops.Kubelet)
 		switch {
-		case name == loopScheduler || name == loopManager:
+		case name == loops.Scheduler || name == loops.Manager:
 			return in.setStatic(ctx, r, name, home)
-		case name == loopProxy:
-			return in.setProxy(ctx, home)
-		case name == loopDNS:
-			return in.setDNS(ctx, home)
+		case name == loops.Proxy:
+			return in.setWorkload(ctx, loops.SetProxy, home)
+		case name == loops.DNS:
+			return in.setWorkload(ctx, loops.SetDNS, home)
 		case isKubelet:
 			return in.setKubelet(ctx, r, node, home)
 		case slices.Contains(r.Controllers, name):
-			if slices.Contains(r.Changes.Home, loopManager) {
+			if slices.Contains(r.Changes.Home, loops.Manager) {
 				return nil // noted for its return
 			}
 			return in.setManagerFlags(ctx, r)
@@ -106,7 +89,7 @@ func (in *instance) setStatic(ctx context.Context, r *record, name string, home 
 	if home {
 		return in.awaitProcess(ctx, r, "! pgrep -x "+processName(name)+" >/dev/null")
 	}
-	if name == loopManager {
+	if name == loops.Manager {
 		return in.setManagerFlags(ctx, r)
 	}
 	return in.awaitProcess(ctx, r, healthy(name))
@@ -143,54 +126,13 @@ func (in *instance) setKubelet(ctx context.Context, r *record, node string, home
 	return err
 }
 
-// setProxy makes kube-proxy's DaemonSet fit no node, or every node again.
-func (in *instance) setProxy(ctx context.Context, home bool) error {
-	value := any(nil)
-	if home {
-		value = "true"
-	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"nodeSelector": map[string]any{sentHomeLabel: value}}}}})
-	if err != nil {
-		return err
-	}
+// setWorkload sends one of the cluster's own workloads home or calls it back.
+func (in *instance) setWorkload(ctx context.Context, set func(context.Context, kubernetes.Interface, bool) error, home bool) error {
 	api, err := in.admin()
 	if err != nil {
 		return err
 	}
-	_, err = api.AppsV1().DaemonSets(metav1.NamespaceSystem).Patch(ctx, loopProxy, types.MergePatchType, patch, metav1.PatchOptions{})
-	return conflict(err)
-}
-
-// setDNS scales CoreDNS to nothing, or back to what it was.
-func (in *instance) setDNS(ctx context.Context, home bool) error {
-	api, err := in.admin()
-	if err != nil {
-		return err
-	}
-	d, err := api.AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, loopDNS, metav1.GetOptions{})
-	if err != nil {
-		return conflict(err)
-	}
-	before, noted := d.Annotations[replicasBeforeIt]
-	if home == noted {
-		return nil
-	}
-	replicas, note := 0, any("1")
-	if d.Spec.Replicas != nil {
-		note = fmt.Sprint(*d.Spec.Replicas)
-	}
-	if !home {
-		if replicas, err = strconv.Atoi(before); err != nil {
-			replicas = 1 // somebody has spoiled the note
-		}
-		note = nil
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{replicasBeforeIt: note}}, "spec": map[string]any{"replicas": replicas}})
-	if err != nil {
-		return err
-	}
-	_, err = api.AppsV1().Deployments(metav1.NamespaceSystem).Patch(ctx, loopDNS, types.MergePatchType, patch, metav1.PatchOptions{})
-	return conflict(err)
+	return conflict(set(ctx, api, home))
 }
 
 // conflict is the error for one of the cluster's own workloads that a learner has deleted or spoiled.

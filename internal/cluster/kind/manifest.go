@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"kubistro/internal/clusterhost/loops"
 	"kubistro/internal/clusterhost/pace"
 )
 
@@ -27,7 +28,7 @@ func (in *instance) setManagerFlags(ctx context.Context, r *record) error {
 		}
 	}
 	flags["controllers"] = strings.Join(list, ",")
-	return in.setFlags(ctx, r, loopManager, flags)
+	return in.setFlags(ctx, r, loops.Manager, flags)
 }
 
 // setFlags changes flags in the manifest of one of the control plane's Pods, and waits

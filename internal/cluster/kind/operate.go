@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kubistro/internal/cluster"
+	"kubistro/internal/clusterhost/loops"
 	"kubistro/internal/lab"
 )
 
@@ -35,13 +36,13 @@ func refusal(err error) error {
 	case err == nil || errors.As(err, &already):
 		return err
 	case errors.Is(err, errInvalid):
-		return lab.Fail(lab.CodeInvalid, "叢集不接受這項設定。", "The cluster doesn't accept this setting.").Because(err)
+		return cluster.Refused(lab.CodeInvalid, "").Because(err)
 	case errors.Is(err, errNotFound):
-		return lab.Fail(lab.CodeNotFound, "叢集裡沒有這個名稱的東西。", "There is nothing of this name in the cluster.").Because(err)
+		return cluster.Refused(lab.CodeNotFound, "").Because(err)
 	case errors.Is(err, errConflict):
-		return lab.Fail(lab.CodeConflict, "以叢集目前的狀態，無法這麼做。", "The cluster can't do this in its present state.").Because(err)
+		return cluster.Refused(lab.CodeConflict, "").Because(err)
 	}
-	return lab.Fail(lab.CodeUnavailable, "叢集現在無法處理，請稍後再試。", "The cluster can't do this right now. Try again in a moment.").Because(err)
+	return cluster.Refused(lab.CodeUnavailable, "").Because(err)
 }
 
 // changing makes one change at a time; the record is kept when it has succeeded.
@@ -150,7 +151,7 @@ func (d *Driver) restore(ctx context.Context, r *record, name string) error {
 	if err := d.paceKubelet(ctx, r, name); err != nil {
 		return err
 	}
-	if slices.Contains(r.Changes.Home, loopKubelet+name) {
+	if slices.Contains(r.Changes.Home, loops.Kubelet+name) {
 		_, err := inNode(ctx, d.engine, container, "systemctl", "stop", "kubelet")
 		return err
 	}

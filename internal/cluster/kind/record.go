@@ -98,6 +98,18 @@ func newRecord(name string, spec lab.ClusterSpec, now time.Time) *record {
 	return r
 }
 
+// recordOf reads the record of a cluster that is to be there; the error is a *lab.Error.
+func (d *Driver) recordOf(id string) (*record, error) {
+	r, err := d.readRecord(id)
+	if err != nil {
+		return nil, problem(err)
+	}
+	if r == nil {
+		return nil, missing(id)
+	}
+	return r, nil
+}
+
 // readRecord reads a cluster's record; nil when there is none.
 func (d *Driver) readRecord(id string) (*record, error) {
 	b, err := os.ReadFile(filepath.Join(d.dir(id), fileRecord))

@@ -114,11 +114,11 @@ func (d *Driver) Adopt(ctx context.Context, id string) (cluster.Instance, error)
 	}
 	defer unlock()
 	d.forget(id)
-	r, err := d.readRecord(id)
+	r, err := d.recordOf(id)
 	if err != nil {
-		return nil, problem(err)
+		return nil, err
 	}
-	if r == nil || !r.Made {
+	if !r.Made {
 		return nil, missing(id)
 	}
 	if up, err := running(ctx, d.engine, r.office()); err != nil || !up {

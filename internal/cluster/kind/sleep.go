@@ -19,12 +19,8 @@ func (d *Driver) Sleep(ctx context.Context, id string) error {
 	}
 	defer unlock()
 	d.forget(id)
-	r, err := d.readRecord(id)
-	if err != nil {
-		return problem(err)
-	}
-	if r == nil {
-		return missing(id)
+	if _, err := d.recordOf(id); err != nil {
+		return err
 	}
 	return problem(d.stop(ctx, id))
 }
@@ -47,12 +43,9 @@ func (d *Driver) Wake(ctx context.Context, id string, progress cluster.Progress)
 	}
 	defer unlock()
 	d.forget(id)
-	r, err := d.readRecord(id)
+	r, err := d.recordOf(id)
 	if err != nil {
-		return nil, problem(err)
-	}
-	if r == nil {
-		return nil, missing(id)
+		return nil, err
 	}
 	s := &stages{progress: progress}
 	in, err := d.wake(ctx, id, r, s)

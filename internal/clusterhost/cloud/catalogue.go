@@ -17,9 +17,12 @@ const (
 	Spot     = "spot"
 )
 
-// EvictionMiB is what the kubelet of a machine keeps back of its memory: Pods can
-// have the rest.
-const EvictionMiB = 100
+// What every machine has and keeps, whatever its type.
+const (
+	EvictionMiB = 100 // of its memory, which the kubelet keeps back: Pods can have the rest
+	DiskMiB     = 256
+	MaxPods     = 110
+)
 
 // InstanceType is a size of machine that can be ordered.
 type InstanceType struct {

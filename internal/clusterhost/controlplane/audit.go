@@ -3,7 +3,6 @@ package controlplane
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 
@@ -101,7 +100,7 @@ func (t *auditTrail) reduce(e *auditinternal.Event) (lab.AuditEntry, bool) {
 		Object: lab.ObjectRef{Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)},
 	}
 	if entered {
-		out.Session, out.Ended, out.Command = string(e.AuditID), e.Stage == auditinternal.StageResponseComplete, commandOf(e.RequestURI)
+		out.Session, out.Ended, out.Command = string(e.AuditID), e.Stage == auditinternal.StageResponseComplete, lab.ExecCommand(e.RequestURI)
 	}
 	if e.ResponseObject != nil && e.Verb == "create" && o.Subresource == "" {
 		t.learn(e.ResponseObject.Raw, &out)
@@ -116,20 +115,6 @@ func (t *auditTrail) reduce(e *auditinternal.Event) (lab.AuditEntry, bool) {
 // learner does there can end it or change its health.
 func entersContainer(o *auditinternal.ObjectReference) bool {
 	return o.Resource == "pods" && o.APIGroup == "" && (o.Subresource == "exec" || o.Subresource == "attach")
-}
-
-// maxCommand bounds a command in an entry, in bytes.
-const maxCommand = 200
-
-// commandOf is the command of a request for exec, as one line.
-func commandOf(uri string) string {
-	_, query, _ := strings.Cut(uri, "?")
-	q, err := url.ParseQuery(query)
-	if err != nil {
-		return ""
-	}
-	c := strings.Join(q["command"], " ")
-	return strings.ToValidUTF8(c[:min(len(c), maxCommand)], "")
 }
 
 // learn takes from the response of a create what the request doesn't say: the

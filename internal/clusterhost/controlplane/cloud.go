@@ -20,6 +20,7 @@ import (
 
 	"kubistro/internal/clusterhost/cloud"
 	"kubistro/internal/clusterhost/controlapi"
+	"kubistro/internal/clusterhost/noderules"
 	"kubistro/internal/clusterhost/vnet"
 	"kubistro/internal/lab"
 )
@@ -144,7 +145,7 @@ func (h *Host) ordered(n *nodes, r cloud.LaunchRequest) (kitchen, error) {
 		ID: "i-" + hex.EncodeToString(id[:])[1:], Node: name, Type: r.Type, Zone: r.Zone, CapacityType: r.CapacityType,
 		Address: k.Address.String(), Token: r.Token, Tags: r.Tags, Launched: h.cfg.Clock.Now().UTC(),
 	}
-	if err := validateKitchen(k.Kitchen); err != nil {
+	if err := noderules.Validate(k.Kitchen); err != nil {
 		return kitchen{}, cloud.Errorf(cloud.CodeInvalid, "%v", err)
 	}
 	return k, nil

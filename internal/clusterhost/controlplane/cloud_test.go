@@ -35,6 +35,9 @@ func TestCloud(t *testing.T) {
 	if n.Spec.ProviderID != i.ProviderID() || n.Labels["team"] != "soup" || n.Labels["node.kubernetes.io/instance-type"] != "t3.small" || n.Status.Capacity.Memory().String() != "2Gi" {
 		t.Errorf("%s %v %v", n.Spec.ProviderID, n.Labels, n.Status.Capacity)
 	}
+	if c := n.Status.Capacity; c.Pods().Value() != cloud.MaxPods || c.StorageEphemeral().Value() != cloud.DiskMiB<<20 {
+		t.Errorf("the contractors reckon with another machine: %v", c)
+	}
 	for what, wrong := range map[string]cloud.LaunchRequest{
 		"type": {Type: "m7i.huge", Zone: cloud.Zones[0]}, "zone": {Type: "t3.small", Zone: "kitchen"},
 		"label": {Type: "t3.small", Zone: cloud.Zones[0], Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}},

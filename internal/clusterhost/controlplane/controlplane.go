@@ -16,12 +16,13 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"kubistro/internal/clusterhost/noderules"
 	"kubistro/internal/lab"
 )
 
 // The cluster's shape, as kubeadm and kind have it.
 const (
-	officeName   = "office"
+	officeName   = noderules.Office
 	podCIDR      = "10.244.0.0/16"
 	serviceCIDR  = "10.96.0.0/16"
 	apiServiceIP = "10.96.0.1"

@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/volume/attachdetach"
 
 	"kubistro/internal/clusterhost/controlapi"
+	"kubistro/internal/clusterhost/loops"
 	"kubistro/internal/clusterhost/pace"
 	"kubistro/internal/clusterhost/vnet"
 )
@@ -278,14 +279,14 @@ func (h *Host) startParts(ctx context.Context, transport *http.Transport) error 
 		start func() error
 	}{
 		{controlapi.StageControllers, func() (err error) {
-			if h.changes.home(loopManager) {
+			if h.changes.home(loops.Manager) {
 				return nil
 			}
 			h.manager, err = startControllers(running, h.controllerConfig(), h.changes.Home)
 			return err
 		}},
 		{controlapi.StageScheduler, func() (err error) {
-			if h.changes.home(loopScheduler) {
+			if h.changes.home(loops.Scheduler) {
 				return nil
 			}
 			h.scheduler, err = startScheduler(running, h.pki.token(userScheduler), transport)

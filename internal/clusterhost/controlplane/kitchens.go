@@ -6,25 +6,22 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 
 	"kubistro/internal/clusterhost/controlapi"
+	"kubistro/internal/clusterhost/loops"
+	"kubistro/internal/clusterhost/noderules"
 	"kubistro/internal/lab"
 )
 
 // Bounds of the kitchens that can be added.
 const (
-	maxKitchens      = 40
-	maxKitchenLabels = 32
-	kitchenTimeout   = time.Minute // until it is Ready
+	maxKitchens    = 40
+	kitchenTimeout = time.Minute // until it is Ready
 )
 
 // ready gives the nodes of a cluster that has them.
@@ -101,7 +98,7 @@ func (h *Host) AddKitchen(ctx context.Context, k lab.Kitchen) error {
 		if err != nil {
 			return err
 		}
-		if err := validateKitchen(k); err != nil {
+		if err := noderules.Validate(k); err != nil {
 			return fmt.Errorf("%w: %w", controlapi.ErrInvalid, err)
 		}
 		switch {
@@ -151,7 +148,7 @@ func (h *Host) removeKitchen(ctx context.Context, name string) error {
 	if slices.ContainsFunc(h.cfg.Spec.Kitchens, func(k lab.Kitchen) bool { return k.Name == name }) && !slices.Contains(h.changes.Removed, name) {
 		h.changes.Removed = append(h.changes.Removed, name)
 	}
-	h.changes.setHome(loopKubelet+name, false)
+	h.changes.setHome(loops.Kubelet+name, false)
 	if err := h.changes.write(h.cfg.Dir); err != nil { // the machine is gone, whatever becomes of its Node
 		return err
 	}
@@ -182,62 +179,4 @@ func (n *nodes) remove(name string) {
 	if err := os.RemoveAll(k.dir); err != nil {
 		n.host.log.Warn("what a node kept can't be deleted", "node", name, "err", err)
 	}
-}
-
-// validateKitchen refuses what could never become a Node, or not this host's.
-func validateKitchen(k lab.Kitchen) error {
-	if problems := validation.IsDNS1123Label(k.Name); len(problems) > 0 || k.Name == officeName {
-		return fmt.Errorf("%q is no name for a kitchen: %s", k.Name, strings.Join(problems, "; "))
-	}
-	for what, q := range map[string]string{"cpu": k.CPU, "memory": k.Memory} {
-		v, err := resource.ParseQuantity(q)
-		if err != nil || v.Sign() <= 0 || v.CmpInt64(1<<50) > 0 {
-			return fmt.Errorf("%s %q is no quantity that a node could have", what, q)
-		}
-	}
-	if len(k.Labels)+len(k.Taints) > maxKitchenLabels {
-		return fmt.Errorf("more than %d labels and taints", maxKitchenLabels)
-	}
-	for key, value := range k.Labels {
-		if problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(problems) > 0 {
-			return fmt.Errorf("label %s=%s: %s", key, value, strings.Join(problems, "; "))
-		}
-		if !kubeletLabel(key) {
-			return fmt.Errorf("label %s: NodeRestriction forbids a kubelet to set it", key)
-		}
-	}
-	_, err := parseTaints(k.Taints)
-	return err
-}
-
-// kubeletLabel reports whether a kubelet may label its own node so: k8s.io/kubelet/pkg/apis/well_known_labels.go.
-func kubeletLabel(key string) bool {
-	prefix, _, ok := strings.Cut(key, "/")
-	if !ok {
-		return true
-	}
-	in := func(domain string) bool { return prefix == domain || strings.HasSuffix(prefix, "."+domain) }
-	switch {
-	case in("kubelet.kubernetes.io"), in("node.kubernetes.io"):
-		return true
-	case slices.Contains([]string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelInstanceTypeStable}, key):
-		return true
-	}
-	return !in("kubernetes.io") && !in("k8s.io")
-}
-
-// parseTaints reads taints as kubectl taint takes them: key[=value]:Effect.
-func parseTaints(in []string) ([]corev1.Taint, error) {
-	var out []corev1.Taint
-	for _, s := range in {
-		left, effect, _ := strings.Cut(s, ":")
-		key, value, _ := strings.Cut(left, "=")
-		t := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
-		problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
-		if len(problems) > 0 || !slices.Contains([]corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}, t.Effect) {
-			return nil, fmt.Errorf("taint %q isn't key=value:Effect", s)
-		}
-		out = append(out, t)
-	}
-	return out, nil
 }

@@ -2,29 +2,17 @@ package controlplane
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	"k8s.io/utils/ptr"
 
 	"kubistro/internal/clusterhost/controlapi"
+	"kubistro/internal/clusterhost/loops"
 	"kubistro/internal/lab"
-)
-
-// Names of the control loops that aren't controllers.
-const (
-	loopScheduler = "kube-scheduler"
-	loopManager   = "kube-controller-manager"
-	loopProxy     = "kube-proxy"
-	loopDNS       = "coredns"
-	loopKubelet   = "kubelet/" // with the node's name behind it
 )
 
 // Loops lists all control loops, the components first.
@@ -41,9 +29,9 @@ func (h *Host) Loops() ([]lab.ControlLoop, error) {
 			out = append(out, lab.ControlLoop{Name: name, Part: part, Home: h.changes.home(name)})
 		}
 	}
-	add(lab.LoopComponent, loopScheduler, loopManager, loopProxy, loopDNS)
+	add(lab.LoopComponent, loops.Scheduler, loops.Manager, loops.Proxy, loops.DNS)
 	for _, name := range n.names() {
-		add(lab.LoopKubelet, loopKubelet+name)
+		add(lab.LoopKubelet, loops.Kubelet+name)
 	}
 	for _, name := range h.controllers {
 		add(lab.LoopController, name)
@@ -61,15 +49,15 @@ func (h *Host) SetLoop(ctx context.Context, r controlapi.LoopRequest) error {
 		if full, ok := app.ControllerAliases()[name]; ok {
 			name = full
 		}
-		switch node, isKubelet := strings.CutPrefix(name, loopKubelet); {
-		case name == loopScheduler:
+		switch node, isKubelet := strings.CutPrefix(name, loops.Kubelet); {
+		case name == loops.Scheduler:
 			err = h.setScheduler(r.Home)
-		case name == loopManager:
+		case name == loops.Manager:
 			err = h.setManager(r.Home)
-		case name == loopProxy:
-			err = h.setProxy(ctx, r.Home)
-		case name == loopDNS:
-			err = h.setDNS(ctx, r.Home)
+		case name == loops.Proxy:
+			err = h.setWorkload(ctx, loops.SetProxy, r.Home)
+		case name == loops.DNS:
+			err = h.setWorkload(ctx, loops.SetDNS, r.Home)
 		case isKubelet:
 			err = h.setKubelet(node, r.Home)
 		case slices.Contains(h.controllers, name):
@@ -95,7 +83,7 @@ func (h *Host) setScheduler(home bool) (err error) {
 	if err != nil {
 		return err
 	}
-	return h.setStatic(loopScheduler, !home)
+	return h.setStatic(loops.Scheduler, !home)
 }
 
 func (h *Host) setManager(home bool) error {
@@ -108,7 +96,7 @@ func (h *Host) setManager(home bool) error {
 			return err
 		}
 	}
-	return h.setStatic(loopManager, !home)
+	return h.setStatic(loops.Manager, !home)
 }
 
 // startManager starts the controllers but those that are home.
@@ -149,62 +137,17 @@ func (h *Host) setKubelet(node string, home bool) error {
 	return nil
 }
 
-// What a loop that is home leaves in its workload's object.
-const (
-	sentHomeLabel    = "kubistro.test/sent-home"
-	replicasBeforeIt = "kubistro.test/replicas-before"
-)
-
-// setProxy makes kube-proxy's DaemonSet fit no node, or every node again.
-func (h *Host) setProxy(ctx context.Context, home bool) error {
-	value := any(nil)
-	if home {
-		value = "true"
-	}
-	return h.patchSystem(ctx, func(c *kubernetes.Clientset, patch []byte) error {
-		_, err := c.AppsV1().DaemonSets(metav1.NamespaceSystem).Patch(ctx, loopProxy, types.MergePatchType, patch, metav1.PatchOptions{})
-		return err
-	}, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"nodeSelector": map[string]any{sentHomeLabel: value}}}}})
-}
-
-// setDNS scales CoreDNS to nothing, or back to what it was.
-func (h *Host) setDNS(ctx context.Context, home bool) error {
+// setWorkload sends one of the cluster's own workloads home or calls it back.
+func (h *Host) setWorkload(ctx context.Context, set func(context.Context, kubernetes.Interface, bool) error, home bool) error {
 	client, err := kubernetes.NewForConfig(h.api.loopback)
 	if err != nil {
 		return err
 	}
-	d, err := client.AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, loopDNS, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%w: %w", controlapi.ErrConflict, err)
-	}
-	if err != nil {
-		return err
-	}
-	before, noted := d.Annotations[replicasBeforeIt]
-	if home == noted {
-		return nil
-	}
-	replicas, note := any(0), any(fmt.Sprint(ptr.Deref(d.Spec.Replicas, 1)))
-	if !home {
-		replicas, note = json.Number(before), nil
-	}
-	return h.patchSystem(ctx, func(c *kubernetes.Clientset, patch []byte) error {
-		_, err := c.AppsV1().Deployments(metav1.NamespaceSystem).Patch(ctx, loopDNS, types.MergePatchType, patch, metav1.PatchOptions{})
-		return err
-	}, map[string]any{"metadata": map[string]any{"annotations": map[string]any{replicasBeforeIt: note}}, "spec": map[string]any{"replicas": replicas}})
+	return conflict(set(ctx, client, home))
 }
 
-// patchSystem patches one of the cluster's own workloads; one that a learner has deleted is a conflict.
-func (h *Host) patchSystem(_ context.Context, send func(*kubernetes.Clientset, []byte) error, patch any) error {
-	client, err := kubernetes.NewForConfig(h.api.loopback)
-	if err != nil {
-		return err
-	}
-	raw, err := json.Marshal(patch)
-	if err != nil {
-		return fmt.Errorf("%w: %w", controlapi.ErrConflict, err)
-	}
-	err = send(client, raw)
+// conflict is the error for one of the cluster's own workloads that a learner has deleted or spoiled.
+func conflict(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
 		return fmt.Errorf("%w: %w", controlapi.ErrConflict, err)
 	}

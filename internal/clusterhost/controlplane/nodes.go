@@ -22,6 +22,8 @@ import (
 
 	"kubistro/internal/clusterhost/addons"
 	"kubistro/internal/clusterhost/kubelet"
+	"kubistro/internal/clusterhost/loops"
+	"kubistro/internal/clusterhost/noderules"
 	"kubistro/internal/clusterhost/pantry"
 	"kubistro/internal/clusterhost/pantry/memfs"
 	"kubistro/internal/lab"
@@ -71,7 +73,7 @@ func kitchenConfig(k kitchen) (kubelet.Config, error) {
 		c.ProviderID = k.Instance.ProviderID()
 	}
 	var err error
-	if c.Taints, err = parseTaints(k.Taints); err == nil {
+	if c.Taints, err = noderules.Taints(k.Taints); err == nil {
 		err = setSize(&c, k.CPU, k.Memory)
 	}
 	if err == nil {
@@ -169,10 +171,10 @@ func (n *nodes) add(c kubelet.Config, kitchen kitchen) (err error) {
 		return fmt.Errorf("node %s: %w", c.Name, err)
 	}
 	for _, name := range h.changes.Home {
-		if name == loopKubelet+c.Name {
+		if name == loops.Kubelet+c.Name {
 			k.SetWorking(false)
 		}
-		if c.Name == officeName && (name == loopScheduler || name == loopManager) {
+		if c.Name == officeName && (name == loops.Scheduler || name == loops.Manager) {
 			if err := k.SetStatic(name, false); err != nil {
 				return err
 			}

@@ -47,22 +47,10 @@ func stressProgram(ctx context.Context, p *Process) int {
 		limit = t.C()
 	}
 	began := p.Clock.Now()
-	held := int64(0)
-	defer func() { p.Usage.AddMemory(-held) }()
-	for want := int64(o.vm) * o.bytes; held < want; {
-		step := min(want-held, hogStep)
-		p.Usage.AddMemory(step)
-		held += step
-		t := p.Clock.NewTimer(hogPause)
-		select {
-		case <-t.C():
-		case <-ctx.Done():
-			t.Stop()
-			return exitSigkill
-		case <-p.Signals:
-			t.Stop()
-			return 1
-		}
+	free, code := p.hoard(ctx, int64(o.vm)*o.bytes, hogStep, hogPause, 1)
+	defer free()
+	if code != 0 {
+		return code
 	}
 	for {
 		select {
@@ -206,28 +194,39 @@ func goStressProgram(ctx context.Context, p *Process) int {
 		log("Spawning a thread to consume CPU")
 	}
 	defer p.Usage.Load(int64(cpus) * 1000)()
-	held := int64(0)
-	defer func() { p.Usage.AddMemory(-held) }()
-	for size, pause = max(size, 1), max(pause, hogPause); held < total; {
-		step := min(size, total-held)
-		p.Usage.AddMemory(step)
-		held += step
-		t := p.Clock.NewTimer(pause)
-		select {
-		case <-t.C():
-		case <-ctx.Done():
-			t.Stop()
-			return exitSigkill
-		case <-p.Signals:
-			t.Stop()
-			return 2
-		}
+	free, code := p.hoard(ctx, total, max(size, 1), max(pause, hogPause), 2)
+	defer free()
+	if code != 0 {
+		return code
 	}
 	log("Allocated %q memory", shown[0])
 	if _, ok := p.terminated(ctx); !ok {
 		return exitSigkill
 	}
 	return 2 // what Go programs without a handler exit with
+}
+
+// hoard takes memory in steps with a pause after each until it has want bytes, which free
+// gives back. It ends early with an exit code: signalled for a signal.
+func (p *Process) hoard(ctx context.Context, want, step int64, pause time.Duration, signalled int) (free func(), code int) {
+	held := int64(0)
+	free = func() { p.Usage.AddMemory(-held) }
+	for held < want {
+		n := min(step, want-held)
+		p.Usage.AddMemory(n)
+		held += n
+		t := p.Clock.NewTimer(pause)
+		select {
+		case <-t.C():
+		case <-ctx.Done():
+			t.Stop()
+			return free, exitSigkill
+		case <-p.Signals:
+			t.Stop()
+			return free, signalled
+		}
+	}
+	return free, 0
 }
 
 func quantity(s string) (int64, error) {

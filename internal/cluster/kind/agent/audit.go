@@ -3,7 +3,6 @@ package agent
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -54,9 +53,6 @@ type object struct {
 	} `json:"metadata"`
 }
 
-// maxCommand bounds a command in an entry, in bytes.
-const maxCommand = 200
-
 // reduce makes an entry of a line of the log; false for what changed nothing.
 func reduce(line []byte) (lab.AuditEntry, bool) {
 	var e event
@@ -77,7 +73,7 @@ func reduce(line []byte) (lab.AuditEntry, bool) {
 		out.User = e.ImpersonatedUser.Username
 	}
 	if entered {
-		out.Session, out.Ended, out.Command = e.AuditID, e.Stage == "ResponseComplete", commandOf(e.RequestURI)
+		out.Session, out.Ended, out.Command = e.AuditID, e.Stage == "ResponseComplete", lab.ExecCommand(e.RequestURI)
 	}
 	if r := e.ResponseObject; r != nil && e.Verb == "create" && o.Subresource == "" && r.Metadata.Name != "" {
 		m := r.Metadata
@@ -89,15 +85,4 @@ func reduce(line []byte) (lab.AuditEntry, bool) {
 		}
 	}
 	return out, true
-}
-
-// commandOf is the command of a request for exec, as one line.
-func commandOf(uri string) string {
-	_, query, _ := strings.Cut(uri, "?")
-	q, err := url.ParseQuery(query)
-	if err != nil {
-		return ""
-	}
-	c := strings.Join(q["command"], " ")
-	return strings.ToValidUTF8(c[:min(len(c), maxCommand)], "")
 }

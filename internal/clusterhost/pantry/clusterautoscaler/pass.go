@@ -20,12 +20,6 @@ import (
 // tagGroup names a machine's node group.
 const tagGroup = "k8s.io/cluster-autoscaler/node-group"
 
-// What a node's kubelet says that it has besides CPU and memory.
-const (
-	podsOfNode    = 110
-	storageOfNode = "20Gi"
-)
-
 // snapshot is the cluster as a pass sees it.
 type snapshot struct {
 	world
@@ -154,8 +148,8 @@ func (a *autoscaler) template(g *group, zone, name string) *place {
 	n.Status.Allocatable = corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(int64(g.typ.CPU), resource.DecimalSI),
 		corev1.ResourceMemory:           resource.MustParse(fmt.Sprintf("%dMi", g.typ.AllocatableMiB())),
-		corev1.ResourcePods:             *resource.NewQuantity(podsOfNode, resource.DecimalSI),
-		corev1.ResourceEphemeralStorage: resource.MustParse(storageOfNode),
+		corev1.ResourcePods:             *resource.NewQuantity(cloud.MaxPods, resource.DecimalSI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(cloud.DiskMiB<<20, resource.BinarySI),
 	}
 	if g.typ.GPUs > 0 {
 		n.Status.Allocatable["nvidia.com/gpu"] = *resource.NewQuantity(int64(g.typ.GPUs), resource.DecimalSI)

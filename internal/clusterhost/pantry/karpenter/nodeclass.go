@@ -2,7 +2,6 @@ package karpenter
 
 import (
 	"github.com/awslabs/operatorpkg/status"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -135,6 +134,3 @@ func (l *EC2NodeClassList) DeepCopyObject() runtime.Object {
 	}
 	return out
 }
-
-// isNoMatch reports that a kind isn't defined.
-func isNoMatch(err error) bool { return meta.IsNoMatchError(err) }

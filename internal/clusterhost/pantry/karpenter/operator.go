@@ -22,6 +22,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -187,7 +188,7 @@ func servedClasses(mgr manager.Manager) ([]status.Object, error) {
 		switch {
 		case err == nil:
 			out = append(out, c)
-		case !isNoMatch(err):
+		case !meta.IsNoMatchError(err):
 			return nil, err
 		}
 	}

@@ -14,12 +14,6 @@ import (
 	"kubistro/internal/clusterhost/cloud"
 )
 
-// What the kubelet of a machine says that it has besides CPU and memory.
-const (
-	podsOfNode    = 110
-	storageOfNode = "256Mi"
-)
-
 // repairAfter is how long a node may be lost before it is replaced, where the
 // feature gate NodeRepair is on.
 const repairAfter = 10 * time.Minute
@@ -42,8 +36,8 @@ func instanceType(t cloud.InstanceType) *cloudprovider.InstanceType {
 		Capacity: corev1.ResourceList{
 			corev1.ResourceCPU:              *resource.NewQuantity(int64(t.CPU), resource.DecimalSI),
 			corev1.ResourceMemory:           resource.MustParse(fmt.Sprintf("%dMi", t.MemoryMiB)),
-			corev1.ResourcePods:             *resource.NewQuantity(podsOfNode, resource.DecimalSI),
-			corev1.ResourceEphemeralStorage: resource.MustParse(storageOfNode),
+			corev1.ResourcePods:             *resource.NewQuantity(cloud.MaxPods, resource.DecimalSI),
+			corev1.ResourceEphemeralStorage: *resource.NewQuantity(cloud.DiskMiB<<20, resource.BinarySI),
 		},
 		Overhead: &cloudprovider.InstanceTypeOverhead{EvictionThreshold: corev1.ResourceList{
 			corev1.ResourceMemory: resource.MustParse(fmt.Sprintf("%dMi", cloud.EvictionMiB)),
