@@ -64,12 +64,7 @@ func (b *levelBuilder) exercise(letter string, n exerciseNode) *Exercise {
 	e := &Exercise{Needs: needs, Level: b.level, ID: n.ID.Value, Letter: letter, Title: n.Title.Text, Task: n.Task.Text,
 		TaskHTML: inBoth(n.Task.Text, true), Settle: b.duration(n.Settle, 20*time.Second)}
 	b.markdown(n.Task)
-	for _, s := range n.Setup {
-		if _, err := fs.Stat(b.level.Files, s.Value); err != nil {
-			b.fault(s.Line, "there is no manifest %q in the level's folder", s.Value)
-		}
-		e.Setup = append(e.Setup, s.Value)
-	}
+	e.Setup, e.Inject = b.manifests(n.Setup), b.manifests(n.Inject)
 	e.Files = b.homeFiles(n.Files)
 	for _, h := range n.Home {
 		e.Home = append(e.Home, h.Value)
@@ -103,6 +98,18 @@ func (b *levelBuilder) exercise(letter string, n exerciseNode) *Exercise {
 	}
 	b.counts(n, e)
 	return e
+}
+
+// manifests are paths in the level's folder.
+func (b *levelBuilder) manifests(paths []word) []string {
+	var out []string
+	for _, p := range paths {
+		if _, err := fs.Stat(b.level.Files, p.Value); err != nil {
+			b.fault(p.Line, "there is no manifest %q in the level's folder", p.Value)
+		}
+		out = append(out, p.Value)
+	}
+	return out
 }
 
 // needs finds the exercises that an exercise goes on from, among those read so far.

@@ -40,6 +40,7 @@ func TestFaultsAreNamedWithFileAndLine(t *testing.T) {
 		{"CEL in a block", level, "that: soup.spec.replicas == 3", "that: |\n              true &&\n              stew == 1", "stew", "undeclared"},
 		{"CEL of a hint", level, "when: soup == null", "when: soop == null", "when: soop", "undeclared reference to 'soop'"},
 		{"CEL of the start state", level, "ready: soup != null", "ready: 1 + 1", "ready: 1", "true or false"},
+		{"missing fault", level, "setup: [manifests/soup.yaml]", "inject: [manifests/stew.yaml]", "manifests/stew.yaml", "no manifest"},
 		{"missing manifest", level, "setup: [manifests/soup.yaml]", "setup: [manifests/stew.yaml]", "manifests/stew.yaml", "no manifest"},
 		{"file outside the home", level, "files: {soup.yaml:", "files: {../soup.yaml:", "../soup.yaml", "can't be a path"},
 		{"unresolved check", level, "check: three\n        message: it is 2", "check: four\n        message: it is 2", "four", `no check "four"`},

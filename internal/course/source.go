@@ -73,6 +73,7 @@ type exerciseNode struct {
 	Needs     []word                 `yaml:"needs" doc:"exercises before it in the course, from whose end this one goes on"`
 	Setup     []word                 `yaml:"setup" doc:"manifests of the start state, paths in the level's folder"`
 	Ready     word                   `yaml:"ready" doc:"CEL: the start state has been reached"`
+	Inject    []word                 `yaml:"inject" doc:"manifests of a fault, applied when ready holds: paths in the level's folder"`
 	Home      []word                 `yaml:"home" doc:"control loops that are sent home when the start state has been reached, as lab loops -a names them"`
 	Files     map[string]word        `yaml:"files" doc:"files of the learner's home: path in the home to path in the level's folder; shared/... is the folder that all courses share"`
 	Objects   map[string]objectNode  `yaml:"objects" doc:"variables for live objects"`

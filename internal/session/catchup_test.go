@@ -64,8 +64,10 @@ exercises:
     title: {zh-TW: 開門, en: Open the door}
     task: {zh-TW: 開, en: Open}
     needs: [scale]
-    setup: [manifests/box.yaml]
-    objects: {grill: {kind: Deployment, name: grill}, door: {kind: Service, name: grill}}
+    setup: [manifests/box.yaml, manifests/fine.yaml]
+    ready: house.data.state == 'fine'
+    inject: [manifests/broken.yaml]
+    objects: {house: {kind: ConfigMap, name: house}, grill: {kind: Deployment, name: grill}, door: {kind: Service, name: grill}}
     guests:
       tables: {url: "http://grill/", rate: 10, keep: 30s}
     requests:
@@ -98,11 +100,13 @@ func chain(t *testing.T) *course.Library {
 	title := "{zh-TW: 一, en: One}"
 	files := fstest.MapFS{}
 	for name, text := range map[string]string{
-		"restaurant/course.yaml":          "title: " + title + "\nsummary: " + title + "\nlevels:\n  - {title: " + title + ", summary: " + title + "}\n  - {title: " + title + ", summary: " + title + "}\n",
-		"restaurant/1/level.yaml":         chainLevel,
-		"restaurant/2/level.yaml":         chainSecond,
-		"restaurant/2/manifests/box.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: box}\nspec:\n  containers:\n    - {name: box, image: \"toolbox:1.0\", command: [sleep, infinity]}\n",
-		"restaurant/1/quiz.yaml":          "questions: []\n", "restaurant/2/quiz.yaml": "questions:\n  - {id: ask, kind: cluster, text: " + title + ", objects: {grill: {kind: Deployment, name: grill}}, that: answer == string(grill.spec.replicas), why: " + title + ", otherwise: {zh-TW: 不, en: 'not {answer}'}}\n",
+		"restaurant/course.yaml":             "title: " + title + "\nsummary: " + title + "\nlevels:\n  - {title: " + title + ", summary: " + title + "}\n  - {title: " + title + ", summary: " + title + "}\n",
+		"restaurant/1/level.yaml":            chainLevel,
+		"restaurant/2/level.yaml":            chainSecond,
+		"restaurant/2/manifests/box.yaml":    "apiVersion: v1\nkind: Pod\nmetadata: {name: box}\nspec:\n  containers:\n    - {name: box, image: \"toolbox:1.0\", command: [sleep, infinity]}\n",
+		"restaurant/2/manifests/fine.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: house}\ndata: {state: fine}\n",
+		"restaurant/2/manifests/broken.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: house}\ndata: {state: broken}\n",
+		"restaurant/1/quiz.yaml":             "questions: []\n", "restaurant/2/quiz.yaml": "questions:\n  - {id: ask, kind: cluster, text: " + title + ", objects: {grill: {kind: Deployment, name: grill}}, that: answer == string(grill.spec.replicas), why: " + title + ", otherwise: {zh-TW: 不, en: 'not {answer}'}}\n",
 		"restaurant/1/lesson.zh-TW.md": "# 一\n", "restaurant/1/lesson.en.md": "# One\n",
 		"restaurant/2/lesson.zh-TW.md": "# 二\n", "restaurant/2/lesson.en.md": "# Two\n",
 	} {
@@ -170,7 +174,7 @@ func TestCatchUp(t *testing.T) {
 	if err != nil || !state.Started || statusOf(state, "served").Message.En != "no door" || statusOf(state, "street").Status != lab.CheckMet {
 		t.Fatalf("after catching up: %v %+v", err, state)
 	}
-	if out, _, err := s.Exec(t.Context(), me, v.ID, "kubectl get deployment grill -o jsonpath={.spec.replicas}; kubectl wait pod/box --for=condition=Ready --timeout=60s"); err != nil || !strings.HasPrefix(out, "2") {
+	if out, _, err := s.Exec(t.Context(), me, v.ID, "kubectl get deployment grill -o jsonpath={.spec.replicas}; kubectl get configmap house -o jsonpath={.data.state}; kubectl wait pod/box --for=condition=Ready --timeout=60s"); err != nil || !strings.HasPrefix(out, "2broken") {
 		t.Errorf("the cluster: %q %v", out, err)
 	}
 	list, err = s.Exercises(t.Context(), me, v.ID, "1")

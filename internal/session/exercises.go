@@ -104,6 +104,13 @@ func (p *progress) setUp(ctx context.Context, r *running, e *course.Exercise) er
 	if err := p.waitReady(ctx, r, e); err != nil {
 		return err
 	}
+	faults, err := manifests(e.Level.Files, e.Inject)
+	if err != nil {
+		return err
+	}
+	if err := r.apply(ctx, faults); err != nil {
+		return lab.Fail(lab.CodeConflict, "練習的起始狀態建立不起來，請按「重設練習」。", "The exercise's start state could not be set up. Press Reset.").Because(err)
+	}
 	if err := r.sendHome(ctx, e); err != nil {
 		return err
 	}

@@ -1,0 +1,1 @@
+kubectl patch service grill -p '{"spec":{"selector":{"station":"grill"}}}'
