@@ -15,6 +15,7 @@ import (
 const (
 	startLimit  = 60 * time.Second // for a start state, a cluster that has to wake included
 	readyLimit  = 10 * time.Second // for the start state's own condition
+	hearLimit   = 5 * time.Second  // for the record to tell of the start state
 	answerBytes = 2000
 )
 
@@ -72,6 +73,9 @@ func (p *progress) begin(ctx context.Context, r *running, e *course.Exercise, ve
 	if err := p.setUp(ctx, r, e); err != nil {
 		return err
 	}
+	if err := l.heard(ctx, r); err != nil {
+		return err
+	}
 	_, err := p.update(ctx, e.ID, func(x *store.Exercise) error {
 		x.Session, x.StartedAt, x.StartEvent = l.id, l.s.Clock.Now().UTC(), l.record.Last()
 		x.Met, x.Typed = nil, nil
@@ -87,6 +91,16 @@ func (p *progress) begin(ctx context.Context, r *running, e *course.Exercise, ve
 	s.results, s.told = nil, ""
 	s.mu.Unlock()
 	return nil
+}
+
+// heard waits, for a while, until the record holds all that was done so far: the setup isn't the learner's work.
+func (l *live) heard(ctx context.Context, r *running) error {
+	limited, cancel := context.WithTimeout(ctx, hearLimit)
+	defer cancel()
+	if err := r.watch.CatchUp(limited); err != nil {
+		l.log.Warn("the record is behind its cluster", "error", err)
+	}
+	return ctx.Err()
 }
 
 // setUp makes an exercise's start state: files, manifests, and the wait for its condition.

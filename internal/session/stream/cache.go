@@ -4,11 +4,11 @@ import (
 	"errors"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // ErrNotWatched means that a cache can't answer: the kind isn't watched, its
@@ -25,6 +25,8 @@ type kindCache struct {
 	resource Resource
 	feed     *Feed
 	synced   chan struct{}
+
+	telling sync.Mutex // held until a change is with the feed
 
 	mu      sync.RWMutex
 	listed  bool
@@ -90,6 +92,25 @@ func (c *Cache) List(kind, namespace string, selector labels.Selector) ([]map[st
 	return out, nil
 }
 
+// has reports whether the watch has handed over what a list holds, and nothing that it doesn't.
+func (k *kindCache) has(list []metav1.PartialObjectMetadata) bool {
+	k.telling.Lock()
+	defer k.telling.Unlock()
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for i := range list {
+		o := k.objects[objectKey{list[i].Namespace, list[i].Name}]
+		if o == nil || o.GetUID() != list[i].UID {
+			return false
+		}
+		newer, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), list[i].ResourceVersion)
+		if err != nil || newer < 0 {
+			return false
+		}
+	}
+	return len(k.objects) == len(list)
+}
+
 // The methods below make a kindCache a reflector's store.
 
 func (k *kindCache) Add(o any) error    { return k.put(o) }
@@ -97,6 +118,8 @@ func (k *kindCache) Update(o any) error { return k.put(o) }
 func (k *kindCache) Resync() error      { return nil }
 
 func (k *kindCache) put(o any) error {
+	k.telling.Lock()
+	defer k.telling.Unlock()
 	u, err := k.object(o)
 	if err != nil {
 		return err
@@ -109,6 +132,8 @@ func (k *kindCache) put(o any) error {
 }
 
 func (k *kindCache) Delete(o any) error {
+	k.telling.Lock()
+	defer k.telling.Unlock()
 	u, err := k.object(o)
 	if err != nil {
 		return err
@@ -122,6 +147,8 @@ func (k *kindCache) Delete(o any) error {
 
 // Replace takes a list: the first one, or that after a watch broke.
 func (k *kindCache) Replace(list []any, _ string) error {
+	k.telling.Lock()
+	defer k.telling.Unlock()
 	objects := make(map[objectKey]*unstructured.Unstructured, len(list))
 	ordered := make([]*unstructured.Unstructured, 0, len(list))
 	for _, o := range list {

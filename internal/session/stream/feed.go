@@ -199,6 +199,20 @@ func (f *Feed) Change(c Change) {
 // Audit takes an accepted write in.
 func (f *Feed) Audit(e lab.AuditEntry) { f.send(func() { f.audit(e) }) }
 
+// Told waits until all that was taken in before is in the record.
+func (f *Feed) Told(ctx context.Context) error {
+	told := make(chan struct{})
+	f.send(func() { f.push(&joint{told: told}) })
+	select {
+	case <-told:
+		return nil
+	case <-f.done:
+		return nil // Close tells the rest
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // send blocks while the feed is behind: watches slow down, nothing piles up.
 func (f *Feed) send(work func()) {
 	select {

@@ -12,6 +12,10 @@ import (
 
 // frames adds what a joint tells to the record: the write, then the change.
 func (f *Feed) frames(j *joint) {
+	if j.told != nil {
+		close(j.told)
+		return
+	}
 	if j.event != nil {
 		j.event.Cause = cause(f.history.ofEvent(j.event.Actor, keyOf(j.event.Object), j.event.Message, f))
 		f.emit(*j.event)

@@ -21,8 +21,9 @@ type joint struct {
 	key      key
 	change   *Change
 	entry    *lab.AuditEntry
-	event    *lab.Event // a Kubernetes Event, which waits for nothing but its turn
-	deadline time.Time  // zero: nothing to wait for
+	event    *lab.Event    // a Kubernetes Event, which waits for nothing but its turn
+	told     chan struct{} // nothing but a mark: closed when its turn comes
+	deadline time.Time     // zero: nothing to wait for
 }
 
 // bulk is a deletion of a collection: its entry names no objects.

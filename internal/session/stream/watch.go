@@ -31,10 +31,14 @@ type Source interface {
 // stream, all into one feed.
 type Watch struct {
 	cache  *Cache
+	feed   *Feed
+	meta   metadata.Interface
 	synced chan struct{}
 	stop   context.CancelFunc
 	wait   sync.WaitGroup
 }
+
+const catchUpEvery = 20 * time.Millisecond
 
 // Start begins to follow a cluster; audited says whether it tells who wrote what.
 func Start(cluster string, src Source, feed *Feed, audited bool, log *slog.Logger) (*Watch, error) {
@@ -50,7 +54,7 @@ func Start(cluster string, src Source, feed *Feed, audited bool, log *slog.Logge
 		return nil, fmt.Errorf("client for watches: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &Watch{cache: newCache(feed), synced: make(chan struct{}), stop: cancel}
+	w := &Watch{cache: newCache(feed), feed: feed, meta: meta, synced: make(chan struct{}), stop: cancel}
 	// Older audit entries are no news.
 	since := feed.Follow(cluster)
 	quiet := logr.Discard()
@@ -83,6 +87,28 @@ func (w *Watch) Cache() *Cache { return w.cache }
 
 // Synced is closed when all first lists have come.
 func (w *Watch) Synced() <-chan struct{} { return w.synced }
+
+// CatchUp waits until the record holds all that the cluster's objects are now: what is
+// written afterwards comes behind it. Kubernetes Events aren't waited for.
+func (w *Watch) CatchUp(ctx context.Context) error {
+	for _, k := range w.cache.kinds {
+		for k.resource.Kind != "Event" {
+			list, err := w.meta.Resource(k.resource.GroupVersionResource).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return fmt.Errorf("catch up with %s: %w", k.resource.Resource, err)
+			}
+			if k.has(list.Items) {
+				break
+			}
+			select {
+			case <-time.After(catchUpEvery):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return w.feed.Told(ctx)
+}
 
 // Stop ends the watches and waits for them.
 func (w *Watch) Stop() {
