@@ -129,6 +129,16 @@ test-kind: kind-agent pantry-images ## tests on real kind clusters; as root, the
 	  KUBISTRO_KIND_IMAGE="$${image%% *}" nice bin/hack-dockerd -load "$$image" -- \
 	  go test -vet=off -count=1 -p 1 -timeout 25m -v ./hack/node-image ./internal/cluster/kind
 
+.PHONY: fidelity
+fidelity: clusterhost kind-agent bin/kubectl ## the same scenarios on kind and embedded, and what differs; FIDELITY='-only REGEXP' for some
+	@$(MAKE) --no-print-directory pantry-images STAND_INS=1
+	@image=$$(go run ./hack/node-image); go build -o bin/hack-dockerd ./hack/dockerd; go build -o bin/hack-fidelity ./hack/fidelity; \
+	  KUBISTRO_KIND_IMAGE="$${image%% *}" nice bin/hack-dockerd -load "$$image" -- bin/hack-fidelity $(FIDELITY)
+
+.PHONY: fidelity-record
+fidelity-record: clusterhost bin/kubectl ## the scenarios on embedded, against what kind showed when it was recorded
+	@go run ./hack/fidelity -clusters record,embedded $(FIDELITY)
+
 .PHONY: clean
 clean: ## remove what was built
 	@rm -rf bin $(ASSETS)/node_modules && find $(ASSETS)/dist -type f ! -name .keep -delete

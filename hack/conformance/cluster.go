@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"kubistro/hack/relay"
 	"kubistro/internal/clusterhost/controlapi"
 	"kubistro/internal/lab"
 )
@@ -28,7 +26,7 @@ type cluster struct {
 	cmd        *exec.Cmd
 	ended      chan struct{}
 	client     *controlapi.Client
-	proxy      *proxy
+	relay      *relay.Relay
 	stop       context.CancelFunc
 	kept       sync.WaitGroup
 }
@@ -114,19 +112,19 @@ func (c *cluster) keep(ctx context.Context) {
 	})
 }
 
-// open starts the proxy and writes the kubeconfig that leads through it.
+// open starts the relay and writes the kubeconfig that leads through it.
 func (c *cluster) open(ctx context.Context) error {
 	access, err := c.client.Access(ctx)
 	if err != nil {
 		return err
 	}
-	if c.proxy, err = newProxy(access.Socket); err != nil {
+	if c.relay, err = relay.Listen(access.DialAPI); err != nil {
 		return err
 	}
 	const name = "conformance"
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{
-		Server: "https://" + c.proxy.address(), TLSServerName: access.ServerName, CertificateAuthorityData: access.CAPEM,
+		Server: "https://" + c.relay.Address(), TLSServerName: access.ServerName, CertificateAuthorityData: access.CAPEM,
 	}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: access.Token}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
@@ -141,8 +139,8 @@ func (c *cluster) close() {
 		c.stop()
 		c.kept.Wait()
 	}
-	if c.proxy != nil {
-		c.proxy.close()
+	if c.relay != nil {
+		c.relay.Close()
 	}
 	if c.cmd != nil && c.cmd.Process != nil {
 		c.cmd.Process.Signal(syscall.SIGTERM)
@@ -155,89 +153,4 @@ func (c *cluster) close() {
 	}
 	c.client.Close()
 	os.RemoveAll(c.dir)
-}
-
-// proxy passes connections of a loopback port on to a unix socket.
-type proxy struct {
-	listener net.Listener
-	socket   string
-	mu       sync.Mutex
-	open     map[net.Conn]bool
-	wg       sync.WaitGroup
-}
-
-func newProxy(socket string) (*proxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	p := &proxy{listener: l, socket: socket, open: map[net.Conn]bool{}}
-	p.wg.Go(p.accept)
-	return p, nil
-}
-
-func (p *proxy) address() string { return p.listener.Addr().String() }
-
-func (p *proxy) accept() {
-	for {
-		in, err := p.listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			continue
-		}
-		p.wg.Go(func() { p.pass(in) })
-	}
-}
-
-// pass relays until one side ends.
-func (p *proxy) pass(in net.Conn) {
-	out, err := controlapi.DialSocket(context.Background(), p.socket)
-	if err != nil {
-		in.Close()
-		return
-	}
-	if !p.track(in, out) {
-		return
-	}
-	var both sync.WaitGroup
-	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
-		both.Go(func() {
-			io.Copy(way[0], way[1])
-			in.Close()
-			out.Close()
-		})
-	}
-	both.Wait()
-	p.mu.Lock()
-	delete(p.open, in)
-	delete(p.open, out)
-	p.mu.Unlock()
-}
-
-// track notes connections for close; false when it is too late, and they are closed.
-func (p *proxy) track(conns ...net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range conns {
-		if p.open == nil {
-			c.Close()
-		} else {
-			p.open[c] = true
-		}
-	}
-	return p.open != nil
-}
-
-// close ends the port and all connections.
-func (p *proxy) close() {
-	p.listener.Close()
-	p.mu.Lock()
-	for c := range p.open {
-		c.Close()
-	}
-	p.open = nil
-	p.mu.Unlock()
-	p.wg.Wait()
 }

@@ -1,6 +1,7 @@
-package main
+package relay
 
 import (
+	"context"
 	"io"
 	"net"
 	"path/filepath"
@@ -11,8 +12,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestProxy follows connections from the port to the socket, both directions, and their end.
-func TestProxy(t *testing.T) {
+// TestRelay follows connections from the port to the socket, both directions, and their end.
+func TestRelay(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "api.sock")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -28,11 +29,13 @@ func TestProxy(t *testing.T) {
 			go func() { defer c.Close(); io.Copy(c, c) }()
 		}
 	}()
-	p, err := newProxy(socket)
+	p, err := Listen(func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := net.Dial("tcp", p.address())
+	c, err := net.Dial("tcp", p.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +47,11 @@ func TestProxy(t *testing.T) {
 	if _, err := io.ReadFull(c, b); err != nil || string(b) != "hello" {
 		t.Fatalf("%q, %v", b, err)
 	}
-	p.close()
+	p.Close()
 	if _, err := c.Read(b); err == nil {
-		t.Error("the connection outlives the proxy")
+		t.Error("the connection outlives the relay")
 	}
-	if _, err := net.Dial("tcp", p.address()); err == nil {
-		t.Error("the port outlives the proxy")
+	if _, err := net.Dial("tcp", p.Address()); err == nil {
+		t.Error("the port outlives the relay")
 	}
 }
