@@ -196,7 +196,7 @@ func (n *netexec) exitAsked(ctx context.Context, w http.ResponseWriter, r *http.
 	}
 }
 
-// maxTries bounds what one request may make the Pod do.
+// maxTries bounds what one request may make the Pod do; it also ends after a MiB of answers.
 const maxTries = 1000
 
 // dial asks another address so many times and reports the answers.
@@ -222,8 +222,9 @@ func (n *netexec) dial(w http.ResponseWriter, r *http.Request) {
 	}
 	out, last := map[string][]string{}, ""
 	responses := []string{}
-	for range tries {
+	for size := 0; tries > 0 && size < mib; tries-- {
 		last, err = ask()
+		size += len(last)
 		if err != nil {
 			out["errors"] = append(out["errors"], err.Error())
 		} else {

@@ -1,11 +1,16 @@
 package pantry
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"kubistro/internal/clusterhost/vnet"
 )
@@ -95,5 +100,58 @@ func TestGuestbook(t *testing.T) {
 	leader.kill()
 	if status, body := get(t, guest, "GET", page+"guestbook.php?cmd=set&key=messages&value=x"); status != 500 || !strings.Contains(body, "refused") {
 		t.Errorf("without a leader: %d %q", status, body)
+	}
+}
+
+// A server that isn't one can't fill the memory of who reads its answers, nor nest them without end.
+func TestRedisAnswersAreBounded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text string
+		want any
+		err  error
+	}{
+		"a list":          {"*2\r\n$1\r\na\r\n:7\r\n", []any{"a", int64(7)}, nil},
+		"nested":          {"*1\r\n*1\r\n+OK\r\n", []any{[]any{redisStatus("OK")}}, nil},
+		"nested forever":  {strings.Repeat("*1\r\n", 1000), nil, errAnswerTooLarge},
+		"too long":        {fmt.Sprintf("$%d\r\n", redisBytes+1), nil, errAnswerTooLarge},
+		"too long in all": {fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n", redisBytes-1, strings.Repeat("x", redisBytes-1), 2), nil, errAnswerTooLarge},
+		"too many":        {"*2000000\r\n" + strings.Repeat(":1\r\n", redisItems+1), nil, errAnswerTooLarge},
+	} {
+		got, err := readAnswer(bufio.NewReader(strings.NewReader(tt.text)))
+		if !errors.Is(err, tt.err) || tt.err == nil && !cmp.Equal(got, tt.want) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+// A leader that sends more than fits loses its replica, which keeps what it has.
+func TestRedisReplicaIsBounded(t *testing.T) {
+	n, _ := network(t)
+	stranger := pod(t, n, "busybox", "10.244.1.1")
+	l, err := stranger.proc.Net.Listen(":6379")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	follower := pod(t, n, "us-docker.pkg.dev/google-samples/containers/gke/gb-redis-follower:v2", "10.244.1.2")
+	follower.proc.Net.(*vnet.Interface).SetDNS(vnet.DNSConfig{Hosts: map[string][]netip.Addr{"redis-leader": {netip.MustParseAddr("10.244.1.1")}}})
+	follower.start()
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	out := bufio.NewWriter(c)
+	sent := 0
+	for ; sent < 1000 && out.Flush() == nil; sent++ {
+		writeCommand(out, []string{"SET", fmt.Sprint("key", sent), strings.Repeat("x", 40_000)})
+	}
+	follower.out.wait(t, "the leader sends more than fits into memory")
+	size, _ := follower.exec("", "redis-cli", "DBSIZE")
+	if kept, err := strconv.Atoi(strings.TrimSpace(size)); err != nil || kept < 1 || kept > redisBytes/40_000 {
+		t.Errorf("keys kept: %q", size)
+	}
+	if out, _ := follower.exec("", "redis-cli", "GET", "key0"); len(out) != 40_001 {
+		t.Errorf("the first key is gone: %.100q", out)
 	}
 }

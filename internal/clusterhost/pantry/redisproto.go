@@ -82,7 +82,24 @@ func writeAnswer(w *bufio.Writer, a any) {
 	}
 }
 
+// Bounds of an answer besides its bytes: any server may have sent it.
+const (
+	redisDepth = 8
+	redisItems = 1 << 20
+)
+
+var errAnswerTooLarge = errors.New("the answer is too large")
+
 func readAnswer(in *bufio.Reader) (any, error) {
+	items, bytes := redisItems, redisBytes
+	return readItem(in, redisDepth, &items, &bytes)
+}
+
+// readItem reads one value of an answer within what is left of its bounds.
+func readItem(in *bufio.Reader, depth int, items, bytes *int) (any, error) {
+	if *items--; *items < 0 || depth < 0 {
+		return nil, errAnswerTooLarge
+	}
 	line, err := readLine(in)
 	if err != nil || line == "" {
 		return nil, errors.Join(err, io.ErrUnexpectedEOF)
@@ -102,16 +119,17 @@ func readAnswer(in *bufio.Reader) (any, error) {
 		return n, nil
 	case n < 0:
 		return nil, nil
-	case n > redisBytes:
-		return nil, io.ErrUnexpectedEOF
+	case n > int64(*bytes):
+		return nil, errAnswerTooLarge
 	case line[0] == '$':
+		*bytes -= int(n)
 		bulk := make([]byte, n+2)
 		_, err := io.ReadFull(in, bulk)
 		return string(bulk[:n]), err
 	case line[0] == '*':
 		list := []any{}
 		for range n {
-			x, err := readAnswer(in)
+			x, err := readItem(in, depth-1, items, bytes)
 			if err != nil {
 				return nil, err
 			}

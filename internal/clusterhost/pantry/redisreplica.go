@@ -102,7 +102,13 @@ func (r *redis) followOnce(ctx context.Context) error {
 		}
 		r.mu.Lock()
 		r.linked = true
-		r.execute(strings.ToUpper(cmd[0]), cmd)
+		room := r.evictFor(cmd, redisBytes, "noeviction")
+		if room {
+			r.execute(strings.ToUpper(cmd[0]), cmd)
+		}
 		r.mu.Unlock()
+		if !room {
+			return errors.New("the leader sends more than fits into memory")
+		}
 	}
 }

@@ -142,18 +142,22 @@ func (v *redisValue) size(key string) int64 {
 	return int64(n)
 }
 
-// makeRoom evicts as the policy says until a write fits, and reports whether it does. Beyond
-// what maxmemory says there is a bound that no configuration lifts.
+// makeRoom evicts as the configuration says until a write fits, and reports whether it does.
+// Beyond what maxmemory says there is a bound that no configuration lifts.
 func (r *redis) makeRoom(args []string) bool {
 	limit := int64(redisBytes)
 	if n, err := strconv.ParseInt(r.config["maxmemory"], 10, 64); err == nil && n > 0 {
 		limit = min(limit, n)
 	}
+	return r.evictFor(args, limit, r.config["maxmemory-policy"])
+}
+
+// evictFor is makeRoom for a limit and a policy.
+func (r *redis) evictFor(args []string, limit int64, policy string) bool {
 	need := int64(64)
 	for _, a := range args {
 		need += int64(len(a)) + 32
 	}
-	policy := r.config["maxmemory-policy"]
 	for r.used+need > limit {
 		victim, oldest, seen := "", int64(0), 0
 		for k, v := range r.keys { // a sample, as the real one looks at: a map has no order
