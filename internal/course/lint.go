@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -22,18 +23,25 @@ func Lint(fsys fs.FS, pantry []Repository) []Fault {
 	if l == nil {
 		return faults
 	}
+	var levels []*manifests
+	shared := &manifests{fsys: fsys, dir: sharedFolder, pantry: pantry, seen: map[string]bool{}}
 	for _, c := range l.Courses {
 		for _, level := range c.Levels {
 			if level.Coming || level.Files == nil {
 				continue
 			}
-			m := &manifests{fsys: fsys, dir: path.Join(c.ID, level.ID), pantry: pantry, seen: map[string]bool{}}
-			faults = append(faults, m.lint()...)
+			m := &manifests{fsys: fsys, dir: path.Join(c.ID, level.ID), pantry: pantry}
+			m.readMissing()
+			shared.missing = append(shared.missing, m.missing...)
+			levels = append(levels, m)
 		}
 	}
 	if _, err := fs.Stat(fsys, sharedFolder); err == nil {
-		m := &manifests{fsys: fsys, dir: sharedFolder, pantry: pantry, seen: map[string]bool{}}
-		faults = append(faults, m.lint()...)
+		faults = append(faults, shared.lint()...)
+	}
+	for _, m := range levels {
+		m.seen = maps.Clone(shared.seen)
+		faults = append(append(faults, m.lint()...), m.useless()...)
 	}
 	return sorted(faults)
 }
@@ -48,13 +56,18 @@ type manifests struct {
 	faults  Faults
 }
 
-func (m *manifests) lint() Faults {
+func (m *manifests) levelFile() string { return path.Join(m.dir, "level.yaml") }
+
+// readMissing reads which images the level wants to be missing.
+func (m *manifests) readMissing() {
 	var src levelFile
-	file := path.Join(m.dir, "level.yaml")
-	if raw, err := fs.ReadFile(m.fsys, file); err == nil {
-		(&decoder{file: file}).decode(raw, &src)
+	if raw, err := fs.ReadFile(m.fsys, m.levelFile()); err == nil {
+		(&decoder{file: m.levelFile()}).decode(raw, &src)
 	}
 	m.missing = src.MissingImages
+}
+
+func (m *manifests) lint() Faults {
 	err := fs.WalkDir(m.fsys, m.dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Dir(p) == m.dir || !slices.Contains([]string{".yaml", ".yml"}, path.Ext(p)) {
 			return err
@@ -69,18 +82,23 @@ func (m *manifests) lint() Faults {
 	if err != nil {
 		m.faults = append(m.faults, Fault{File: m.dir, Message: err.Error()})
 	}
+	return m.faults
+}
+
+// useless names missing images that aren't missing, or that no manifest uses, of the level or shared.
+func (m *manifests) useless() (faults Faults) {
 	for _, w := range m.missing {
 		if m.pantry == nil {
 			continue
 		}
 		if known, _ := m.lookUp(w.Value); known {
-			m.faults = append(m.faults, Fault{File: file, Line: w.Line, Message: fmt.Sprintf("image %q should be missing, but the pantry has it", w.Value)})
+			faults = append(faults, Fault{File: m.levelFile(), Line: w.Line, Message: fmt.Sprintf("image %q should be missing, but the pantry has it", w.Value)})
 		}
 		if !m.seen[w.Value] {
-			m.faults = append(m.faults, Fault{File: file, Line: w.Line, Message: fmt.Sprintf("no manifest uses the missing image %q", w.Value)})
+			faults = append(faults, Fault{File: m.levelFile(), Line: w.Line, Message: fmt.Sprintf("no manifest uses the missing image %q", w.Value)})
 		}
 	}
-	return m.faults
+	return faults
 }
 
 // manifest checks one file: YAML documents with kind and name, images that exist.
