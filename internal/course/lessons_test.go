@@ -22,6 +22,20 @@ func restaurant(t *testing.T) *Course {
 	return l.Course("restaurant")
 }
 
+func TestCoursesAreInOrder(t *testing.T) {
+	l, err := Load(lessons.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, c := range l.Courses {
+		ids = append(ids, c.ID)
+	}
+	if len(ids) < 2 || ids[0] != "restaurant" || ids[1] != "compose" {
+		t.Errorf("the courses are listed as %v", ids)
+	}
+}
+
 func TestRestaurantHasSevenLevels(t *testing.T) {
 	c := restaurant(t)
 	if len(c.Levels) != 7 {

@@ -45,6 +45,7 @@ func load(fsys, shared fs.FS) (*Library, Faults) {
 		l.Courses = append(l.Courses, b.course)
 		faults = append(faults, b.faults...)
 	}
+	slices.SortStableFunc(l.Courses, func(a, b *Course) int { return cmp.Compare(uint(a.Place-1), uint(b.Place-1)) }) // by name within
 	return l, sorted(faults)
 }
 
@@ -87,6 +88,7 @@ func (b *builder) build() {
 	if !b.read(path.Join(b.course.ID, "course.yaml"), &src) {
 		return
 	}
+	b.course.Place = src.Place
 	b.course.Title, b.course.Summary = src.Title.Text, src.Summary.Text
 	b.course.Spec = lab.DefaultClusterSpec()
 	b.course.Spec.WithoutLoadBalancers = src.NoDoors

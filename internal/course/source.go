@@ -21,6 +21,7 @@ type prose struct {
 type courseFile struct {
 	Title    prose         `yaml:"title" rule:"required" doc:"the course's name"`
 	Summary  prose         `yaml:"summary" rule:"required" doc:"one or two sentences for the course list"`
+	Place    int           `yaml:"place" doc:"where the course stands in the list of courses, from 1; left out: behind those that say"`
 	Kitchens []kitchenNode `yaml:"kitchens" doc:"worker nodes; left out: three of 2 CPU and 2 GiB"`
 	NoDoors  bool          `yaml:"withoutLoadBalancers" doc:"true: nobody gives Services of type LoadBalancer an address"`
 	Speed    int           `yaml:"speed" doc:"how many times faster the waiting periods of the cluster pass, from 1 to 60; left out: the real ones"`

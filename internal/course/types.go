@@ -38,6 +38,7 @@ type Course struct {
 	ID      string // the folder's name
 	Title   lab.Text
 	Summary lab.Text
+	Place   int // in the list of courses, from 1; 0: behind those that have one
 	Spec    lab.ClusterSpec
 	Cast    []Person
 	Levels  []*Level
