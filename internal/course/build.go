@@ -72,6 +72,7 @@ func (b *levelBuilder) exercise(letter string, n exerciseNode) *Exercise {
 	base := b.spec(n)
 	e.Guests = base.Guests
 	e.Ready = b.condition(base, n.ID.Value+"/ready", n.Ready)
+	e.Shows = b.condition(base, n.ID.Value+"/shows", n.Shows)
 	for _, c := range n.Checks {
 		if check := b.check(base, c); check != nil {
 			if e.Check(check.ID()) != nil {

@@ -75,6 +75,7 @@ type exerciseNode struct {
 	Setup     []word                 `yaml:"setup" doc:"manifests of the start state, paths in the level's folder"`
 	Ready     word                   `yaml:"ready" doc:"CEL: the start state has been reached"`
 	Inject    []word                 `yaml:"inject" doc:"manifests of a fault, applied when ready holds: paths in the level's folder"`
+	Shows     word                   `yaml:"shows" doc:"CEL: the fault shows"`
 	Home      []word                 `yaml:"home" doc:"control loops that are sent home when the start state has been reached, as lab loops -a names them"`
 	Files     map[string]word        `yaml:"files" doc:"files of the learner's home: path in the home to path in the level's folder; shared/... is the folder that all courses share"`
 	Objects   map[string]objectNode  `yaml:"objects" doc:"variables for live objects"`

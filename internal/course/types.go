@@ -108,8 +108,9 @@ type Exercise struct {
 	Setup []string
 	// Ready says when the start state has been reached after Setup; nil: at once.
 	Ready *checker.Check
-	// Inject are manifests of a fault, applied when Ready holds.
+	// Inject are manifests of a fault, applied when Ready holds; Shows says when it shows, nil: at once.
 	Inject []string
+	Shows  *checker.Check
 	// Home are the control loops that are sent home when the start state has been reached.
 	Home []string
 	// Files are placed in the learner's home when the exercise starts or is reset, by path.

@@ -67,6 +67,7 @@ exercises:
     setup: [manifests/box.yaml, manifests/fine.yaml]
     ready: house.data.state == 'fine'
     inject: [manifests/broken.yaml]
+    shows: house.data.state == 'broken'
     objects: {house: {kind: ConfigMap, name: house}, grill: {kind: Deployment, name: grill}, door: {kind: Service, name: grill}}
     guests:
       tables: {url: "http://grill/", rate: 10, keep: 30s}

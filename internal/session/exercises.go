@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"kubistro/internal/checker"
 	"kubistro/internal/course"
 	"kubistro/internal/lab"
 	"kubistro/internal/store"
@@ -115,7 +116,7 @@ func (p *progress) setUp(ctx context.Context, r *running, e *course.Exercise) er
 	if err := r.apply(ctx, objects); err != nil {
 		return lab.Fail(lab.CodeConflict, "練習的起始狀態建立不起來，請按「重設練習」。", "The exercise's start state could not be set up. Press Reset.").Because(err)
 	}
-	if err := p.waitReady(ctx, r, e); err != nil {
+	if err := p.waitFor(ctx, r, e.Ready); err != nil {
 		return err
 	}
 	faults, err := manifests(e.Level.Files, e.Inject)
@@ -125,6 +126,9 @@ func (p *progress) setUp(ctx context.Context, r *running, e *course.Exercise) er
 	if err := r.apply(ctx, faults); err != nil {
 		return lab.Fail(lab.CodeConflict, "練習的起始狀態建立不起來，請按「重設練習」。", "The exercise's start state could not be set up. Press Reset.").Because(err)
 	}
+	if err := p.waitFor(ctx, r, e.Shows); err != nil {
+		return err
+	}
 	if err := r.sendHome(ctx, e); err != nil {
 		return err
 	}
@@ -132,16 +136,16 @@ func (p *progress) setUp(ctx context.Context, r *running, e *course.Exercise) er
 	return nil
 }
 
-// waitReady waits until the start state holds.
-func (p *progress) waitReady(ctx context.Context, r *running, e *course.Exercise) error {
-	if e.Ready == nil {
+// waitFor waits until a condition of the start state holds.
+func (p *progress) waitFor(ctx context.Context, r *running, condition *checker.Check) error {
+	if condition == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	w := &world{l: p.l, r: r, live: true}
 	for {
-		last := e.Ready.Run(ctx, w)
+		last := condition.Run(ctx, w)
 		if last.Status == lab.CheckMet {
 			return nil
 		}
