@@ -66,6 +66,7 @@ func testLife(t *testing.T, s Setup) {
 		{"a kitchen without power or cable is lost", has(l.driver, cluster.CapKitchenPower) && has(l.driver, cluster.CapClock), testLostKitchen},
 		{"kitchens come and go", has(l.driver, cluster.CapKitchens), testKitchens},
 		{"a control loop goes home and comes back", has(l.driver, cluster.CapControlLoops), testLoops},
+		{"etcd shows what is stored, plainly and encrypted", has(l.driver, cluster.CapEtcd), testStorage},
 		{"usage", true, testUsage},
 		{"sleep and wake keep objects", sleeps, func(t *testing.T, l *life) { testSleep(t, l, sleeper) }},
 		{"a crash is noticed and waking mends it", sleeps, testCrash},

@@ -49,6 +49,10 @@ type machine struct {
 	memory int64 // bytes
 }
 
+// kubeadmTimeouts are how long kubeadm waits for a component: on a busy machine its own four minutes are
+// too few. What ends a start that hangs is Options.StartTimeout.
+var kubeadmTimeouts = map[string]any{"controlPlaneComponentHealthCheck": "20m", "kubeletHealthCheck": "20m", "tlsBootstrap": "20m", "discovery": "20m", "kubernetesAPICall": "5m", "etcdAPICall": "5m"}
+
 // configOf is the kind configuration of a cluster: nodes named and labelled as in a
 // spec, an API server that knows our tokens and keeps an audit log.
 func configOf(spec lab.ClusterSpec, image string, c *pace.Clock) (*v1alpha4.Cluster, error) {
@@ -57,7 +61,7 @@ func configOf(spec lab.ClusterSpec, image string, c *pace.Clock) (*v1alpha4.Clus
 		Nodes: []v1alpha4.Node{{
 			Role: v1alpha4.ControlPlaneRole, Image: image,
 			KubeadmConfigPatches: []string{document("InitConfiguration", map[string]any{
-				"nodeRegistration": map[string]any{"name": officeName}, "patches": map[string]any{"directory": patchesDir},
+				"nodeRegistration": map[string]any{"name": officeName}, "patches": map[string]any{"directory": patchesDir}, "timeouts": kubeadmTimeouts,
 			})},
 		}},
 		KubeadmConfigPatches: []string{document("ClusterConfiguration", map[string]any{
@@ -77,7 +81,7 @@ func configOf(spec lab.ClusterSpec, image string, c *pace.Clock) (*v1alpha4.Clus
 		cfg.Nodes = append(cfg.Nodes, v1alpha4.Node{
 			Role: v1alpha4.WorkerRole, Image: image, Labels: k.Labels,
 			KubeadmConfigPatches: []string{document("JoinConfiguration", map[string]any{
-				"nodeRegistration": map[string]any{"name": k.Name, "taints": taints}, "patches": map[string]any{"directory": patchesDir},
+				"nodeRegistration": map[string]any{"name": k.Name, "taints": taints}, "patches": map[string]any{"directory": patchesDir}, "timeouts": kubeadmTimeouts,
 			})},
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"kubistro/internal/clusterhost/balancer"
 	"kubistro/internal/clusterhost/pace"
 )
 
@@ -87,5 +88,8 @@ func tokens(r *record, trusted bool) string {
 	if trusted {
 		group = adminGroup
 	}
-	return fmt.Sprintf("%s,%s,%s,%q\n%s,%s,%s,%q\n", r.LabToken, labUser, labUser, adminGroup, r.LearnerToken, learnerUser, learnerUser, group)
+	line := func(token, user, groups string) string {
+		return fmt.Sprintf("%s,%s,%s,%q\n", token, user, user, groups)
+	}
+	return line(r.LabToken, labUser, adminGroup) + line(r.LearnerToken, learnerUser, group) + line(r.BalancerToken, balancer.User, balancer.Groups)
 }

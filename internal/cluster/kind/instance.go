@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/dynamic"
@@ -19,6 +20,7 @@ import (
 
 	"kubistro/internal/cluster"
 	"kubistro/internal/cluster/kind/agent"
+	"kubistro/internal/clusterhost/balancer"
 	"kubistro/internal/clusterhost/loops"
 	"kubistro/internal/lab"
 )
@@ -47,6 +49,9 @@ type instance struct {
 	mu     sync.Mutex
 	record record
 	agent  *agent.Client
+
+	outside outside      // what guests see
+	turn    atomic.Int64 // of the nodes behind load balancers
 }
 
 var _ cluster.Instance = (*instance)(nil)
@@ -70,6 +75,7 @@ func (d *Driver) begin(ctx context.Context, id string, r *record) (*instance, er
 	d.instances[id] = in
 	d.mu.Unlock()
 	d.work.Go(in.watch)
+	d.work.Go(func() { in.balance(in.ctx) })
 	if !d.opt.Trusted {
 		d.work.Go(func() { d.followDefinitions(in.ctx, in.rest(r.LabToken), id) })
 	}
@@ -133,7 +139,7 @@ func (d *Driver) startAgent(ctx, life context.Context, r *record) (*agent.Client
 	if err := writeFile(ctx, d.engine, r.office(), agentPath, "755", f); err != nil {
 		return nil, err
 	}
-	allowed := []string{podNetwork, serviceNetwork}
+	allowed := []string{podNetwork, serviceNetwork, balancer.Network}
 	for _, container := range r.Nodes {
 		ip, err := address(ctx, d.engine, container)
 		if err != nil {
@@ -241,10 +247,13 @@ func (in *instance) DialAPI(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", in.record.Address)
 }
 
-// Dial opens a connection inside the cluster's network, from the control plane's node.
+// Dial opens a connection inside the cluster's network, from the control plane's node, or from the street.
 func (in *instance) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if in.ctx.Err() != nil {
 		return nil, errEnded
+	}
+	if network == networkStreet {
+		return in.dialStreet(ctx, address)
 	}
 	return in.currentAgent().Dial(ctx, network, address)
 }

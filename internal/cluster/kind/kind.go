@@ -138,7 +138,7 @@ func (d *Driver) Name() string { return "kind" }
 // Capabilities lists what its clusters can do.
 func (d *Driver) Capabilities() []cluster.Capability {
 	return []cluster.Capability{cluster.CapEvents, cluster.CapAudit, cluster.CapNetwork, cluster.CapRealContainers,
-		cluster.CapKitchenPower, cluster.CapKitchens, cluster.CapControlLoops, cluster.CapClock}
+		cluster.CapKitchenPower, cluster.CapKitchens, cluster.CapControlLoops, cluster.CapClock, cluster.CapEtcd}
 }
 
 // goodID leaves room for the prefix and kind's suffixes in a host name of 64 characters.

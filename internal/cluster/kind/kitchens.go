@@ -260,6 +260,7 @@ func joinConfig(k lab.Kitchen, ip, provider string) (string, error) {
 			"kubeletExtraArgs": arguments(map[string]string{"node-ip": ip, "provider-id": provider, "node-labels": strings.Join(labels, ",")}),
 		},
 		"patches":    map[string]any{"directory": patchesDir},
+		"timeouts":   kubeadmTimeouts,
 		"skipPhases": []string{"preflight"},
 	}), nil
 }

@@ -2,6 +2,7 @@ package kind
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -31,9 +32,10 @@ func (in *instance) setManagerFlags(ctx context.Context, r *record) error {
 	return in.setFlags(ctx, r, loops.Manager, flags)
 }
 
-// setFlags changes flags in the manifest of one of the control plane's Pods, and waits
-// until the component runs with them. Nothing happens when it does already.
-func (in *instance) setFlags(ctx context.Context, r *record, name string, flags map[string]string) error {
+// setFlags changes flags in the manifest of one of the control plane's Pods, takes those in gone out of it,
+// and waits until the component runs so. Nothing happens when it does already. A component
+// that doesn't come back gets its former manifest again.
+func (in *instance) setFlags(ctx context.Context, r *record, name string, flags map[string]string, gone ...string) error {
 	path := manifestDir + "/" + name + ".yaml"
 	old, err := inNode(ctx, in.d.engine, r.office(), "cat", path)
 	if err != nil {
@@ -43,18 +45,42 @@ func (in *instance) setFlags(ctx context.Context, r *record, name string, flags 
 	if err != nil {
 		return fmt.Errorf("manifest of %s: %w", name, err)
 	}
+	fresh = withoutFlags(fresh, gone)
 	if fresh != old {
-		// Through another folder: the kubelet reads every file that appears in this one.
-		script := `set -e; mkdir -p "$2"; cat > "$2/new.yaml"; chmod 600 "$2/new.yaml"; mv "$2/new.yaml" "$1"`
-		if _, err := in.d.engine.run(ctx, strings.NewReader(fresh), "exec", "-i", r.office(), "sh", "-c", script, "sh", path, homeDir); err != nil {
+		if err := in.writeManifest(ctx, r, path, fresh); err != nil {
 			return err
 		}
 	}
 	var conditions []string
+	for _, f := range gone {
+		conditions = append(conditions, fmt.Sprintf("! tr '\\0' '\\n' < /proc/$p/cmdline | grep -q -- '^--%s='", f))
+	}
 	for _, f := range slices.Sorted(maps.Keys(flags)) {
 		conditions = append(conditions, fmt.Sprintf("tr '\\0' '\\n' < /proc/$p/cmdline | grep -qxF -- '--%s=%s'", f, flags[f]))
 	}
-	return in.awaitProcess(ctx, r, fmt.Sprintf("{ p=$(pgrep -xn %s) && %s && %s; }", processName(name), strings.Join(conditions, " && "), healthy(name)))
+	err = in.awaitProcess(ctx, r, fmt.Sprintf("{ p=$(pgrep -xn %s) && %s && %s; }", processName(name), strings.Join(conditions, " && "), healthy(name)))
+	if err == nil || fresh == old {
+		return err
+	}
+	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanWithin)
+	defer cancel()
+	return errors.Join(err, in.writeManifest(back, r, path, old))
+}
+
+// writeManifest writes a static Pod's manifest, through another folder: the kubelet reads every
+// file that appears in its own.
+func (in *instance) writeManifest(ctx context.Context, r *record, path, text string) error {
+	script := `set -e; mkdir -p "$2"; cat > "$2/new.yaml"; chmod 600 "$2/new.yaml"; mv "$2/new.yaml" "$1"`
+	_, err := in.d.engine.run(ctx, strings.NewReader(text), "exec", "-i", r.office(), "sh", "-c", script, "sh", path, homeDir)
+	return err
+}
+
+// withoutFlags takes flags out of a manifest.
+func withoutFlags(manifest string, names []string) string {
+	for _, f := range names {
+		manifest = regexp.MustCompile(`(?m)^ *- --`+regexp.QuoteMeta(f)+`=.*\n`).ReplaceAllString(manifest, "")
+	}
+	return manifest
 }
 
 // withFlags sets flags of the command in a static Pod's manifest as kubeadm writes it:

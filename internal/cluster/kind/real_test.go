@@ -25,7 +25,7 @@ import (
 const imageEnv = "KUBISTRO_KIND_IMAGE"
 
 // realWithin is how long a start, and anything that a cluster does, may take on a busy machine.
-const realWithin = 5 * time.Minute
+const realWithin = 15 * time.Minute
 
 // realOptions are those of a driver of real clusters in a folder of the test's own. What is
 // left of its clusters ends with the test.
@@ -38,7 +38,7 @@ func realOptions(t *testing.T) Options {
 	dir := t.TempDir()
 	agent := filepath.Join(dir, "kind-agent")
 	build(t, agent, "kubistro/cmd/kind-agent")
-	o := Options{Dir: dir, Agent: agent, Image: image, Archives: []string{whoamiArchive(t)}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	o := Options{Dir: dir, Agent: agent, Image: image, Archives: []string{whoamiArchive(t)}, StartTimeout: realWithin, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	t.Cleanup(func() {
 		d, err := New(o)
 		if err != nil {

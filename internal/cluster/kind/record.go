@@ -54,8 +54,10 @@ type record struct {
 	// LabToken and LearnerToken are the bearer tokens of the lab itself and of its learner.
 	LabToken     string `json:"labToken"`
 	LearnerToken string `json:"learnerToken"`
-	CA           []byte `json:"ca,omitempty"`      // PEM of the API server's authority
-	Address      string `json:"address,omitempty"` // of the API server on this machine
+	// BalancerToken is that of who gives load balancers their addresses.
+	BalancerToken string `json:"balancerToken,omitempty"`
+	CA            []byte `json:"ca,omitempty"`      // PEM of the API server's authority
+	Address       string `json:"address,omitempty"` // of the API server on this machine
 	// Controllers are those of the controller manager.
 	Controllers []string `json:"controllers,omitempty"`
 	Changes     changes  `json:"changes"`
@@ -70,6 +72,8 @@ type changes struct {
 	// Added are kitchens that the spec doesn't have; Removed are kitchens of the spec.
 	Added   []lab.Kitchen `json:"added,omitempty"`
 	Removed []string      `json:"removed,omitempty"`
+	// Encryption is the EncryptionConfiguration that the API server was given.
+	Encryption string `json:"encryption,omitempty"`
 }
 
 // set adds or removes a name.
@@ -86,7 +90,7 @@ func set(list []string, name string, in bool) []string {
 func (r *record) office() string { return r.Nodes[officeName] }
 
 func newRecord(name string, spec lab.ClusterSpec, now time.Time) *record {
-	r := &record{Spec: spec, Created: now, LabToken: rand.Text() + rand.Text(), LearnerToken: rand.Text() + rand.Text()}
+	r := &record{Spec: spec, Created: now, LabToken: rand.Text() + rand.Text(), LearnerToken: rand.Text() + rand.Text(), BalancerToken: rand.Text() + rand.Text()}
 	r.Nodes = map[string]string{officeName: name + "-control-plane"}
 	for i, k := range spec.Kitchens {
 		// kind numbers nodes of a role from the second on: providers/common/namer.go.

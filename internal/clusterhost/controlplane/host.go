@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/kubernetes/pkg/controller/volume/attachdetach"
 
+	"kubistro/internal/clusterhost/balancer"
 	"kubistro/internal/clusterhost/controlapi"
 	"kubistro/internal/clusterhost/loops"
 	"kubistro/internal/clusterhost/pace"
@@ -51,7 +52,7 @@ type Host struct {
 	running    context.Context // ends before they are taken down
 	manager    *controllerManager
 	scheduler  *schedulerProcess
-	balancers  *balancers // nil when the cluster has none
+	balancers  *balancer.Controller // nil when the cluster has none
 	cloud      *cloudServer
 	encryption *encryption
 
@@ -307,7 +308,7 @@ func (h *Host) startParts(ctx context.Context, transport *http.Transport) error 
 		}},
 		{"", func() (err error) {
 			if !h.cfg.Spec.WithoutLoadBalancers {
-				h.balancers, err = startBalancers(running, h.pki.token(userBalancer), transport, h.api.informers)
+				h.balancers, err = startBalancers(running, h.pki.token(balancer.User), transport, h.api.informers)
 			}
 			return err
 		}},
@@ -360,7 +361,7 @@ func (h *Host) end() {
 		h.cloud.close()
 	}
 	if h.balancers != nil {
-		h.balancers.close()
+		h.balancers.Close()
 	}
 	if h.scheduler != nil {
 		h.scheduler.close()

@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"kubistro/internal/clusterhost/balancer"
 )
 
 // Users of the cluster that have a token.
@@ -95,7 +97,7 @@ func (p *pki) writeTokens() error {
 	line(userController, "")
 	line(userScheduler, "")
 	line(userAddons, "system:masters")
-	line(userBalancer, "system:serviceaccounts,system:serviceaccounts:kube-system")
+	line(balancer.User, balancer.Groups)
 	if err := os.WriteFile(p.path(fileTokens), []byte(b.String()), 0o600); err != nil {
 		return fmt.Errorf("tokens: %w", err)
 	}

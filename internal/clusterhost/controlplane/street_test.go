@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 	"sigs.k8s.io/yaml"
 
-	"kubistro/internal/clusterhost/vnet"
+	"kubistro/internal/clusterhost/street"
 )
 
 // TestGatewayDoors: the hosts of a Gateway's listeners and of the routes that name it lead to its addresses.
 func TestGatewayDoors(t *testing.T) {
-	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{gateways: "GatewayList", httpRoutes: "HTTPRouteList"})
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{street.Gateways: "GatewayList", street.HTTPRoutes: "HTTPRouteList"})
 	for _, text := range []string{
 		"kind: Gateway\nmetadata: {name: front, namespace: doors}\nspec: {listeners: [{name: web}, {name: shop, hostname: '*.Shop.example'}]}\nstatus: {addresses: [{type: IPAddress, value: 172.18.255.200}, {type: Hostname, value: nowhere}]}",
 		"kind: Gateway\nmetadata: {name: waits, namespace: default}\nspec: {listeners: [{name: web, hostname: later.example}]}",
@@ -31,18 +31,18 @@ func TestGatewayDoors(t *testing.T) {
 		if err := yaml.Unmarshal([]byte("apiVersion: gateway.networking.k8s.io/v1\n"+text), &o.Object); err != nil {
 			t.Fatal(err)
 		}
-		kind := map[string]schema.GroupVersionResource{"Gateway": gateways, "HTTPRoute": httpRoutes}[o.GetKind()]
+		kind := map[string]schema.GroupVersionResource{"Gateway": street.Gateways, "HTTPRoute": street.HTTPRoutes}[o.GetKind()]
 		if _, err := client.Resource(kind).Namespace(o.GetNamespace()).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	g := gatewayDoors{client: client}
-	want := []vnet.StreetDoor{
+	want := []street.Door{
 		{Hosts: []string{"later.example"}},
 		{Hosts: []string{"*.shop.example", "far.example", "menu.example"}, IPs: []netip.Addr{netip.MustParseAddr("172.18.255.200")}},
 	}
 	less := cmpopts.SortSlices(func(a, b string) bool { return a < b })
-	doors := cmpopts.SortSlices(func(a, b vnet.StreetDoor) bool { return len(a.Hosts) < len(b.Hosts) })
+	doors := cmpopts.SortSlices(func(a, b street.Door) bool { return len(a.Hosts) < len(b.Hosts) })
 	if d := cmp.Diff(want, g.list(t.Context()), less, doors, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" {
 		t.Errorf("doors (-want +got):\n%s", d)
 	}

@@ -2,6 +2,7 @@ package vnet
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -12,33 +13,24 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/client-go/informers"
+
+	"kubistro/internal/clusterhost/street"
 )
 
 // StreetTable is the public name service of the world before the cluster, as its owner would
 // have set it up: the hosts of Ingresses lead to the addresses in their status, those of Gateways and their routes to
 // the Gateway's. It is safe for concurrent use.
 type StreetTable struct {
-	gateways func(ctx context.Context) []StreetDoor
+	gateways func(ctx context.Context) []street.Door
 
 	mu        sync.RWMutex
-	ingresses map[objectKey]streetEntry
-}
-
-// StreetDoor is an entrance that somebody set up: hosts (in lower case, *.example.com) that lead to addresses.
-type StreetDoor struct {
-	Hosts []string
-	IPs   []netip.Addr
-}
-
-type streetEntry struct {
-	hosts []string // in lower case; *.example.com
-	ips   []netip.Addr
+	ingresses map[objectKey]street.Door
 }
 
 // NewStreetTable fills a table from the Ingresses of a shared informer factory. The
 // caller starts and stops the factory. gateways lists the doors of Gateways; it is asked when a name is looked
 // up, so that a cluster without Gateway API watches nothing. Nil: there are none.
-func NewStreetTable(factory informers.SharedInformerFactory, gateways func(ctx context.Context) []StreetDoor) *StreetTable {
+func NewStreetTable(factory informers.SharedInformerFactory, gateways func(ctx context.Context) []street.Door) *StreetTable {
 	t := newStreetTable()
 	t.gateways = gateways
 	follow(factory.Networking().V1().Ingresses().Informer(), t.setIngress, t.deleteIngress)
@@ -46,21 +38,13 @@ func NewStreetTable(factory informers.SharedInformerFactory, gateways func(ctx c
 }
 
 func newStreetTable() *StreetTable {
-	return &StreetTable{ingresses: make(map[objectKey]streetEntry)}
+	return &StreetTable{ingresses: make(map[objectKey]street.Door)}
 }
 
 func (t *StreetTable) setIngress(o *networkingv1.Ingress) {
-	var e streetEntry
-	for _, r := range o.Spec.Rules {
-		if r.Host != "" {
-			e.hosts = append(e.hosts, strings.ToLower(r.Host))
-		}
-	}
-	for _, in := range o.Status.LoadBalancer.Ingress {
-		e.ips = append(e.ips, parseIPs(in.IP)...)
-	}
+	d := street.OfIngress(o)
 	t.mu.Lock()
-	t.ingresses[objectKey{o.Namespace, o.Name}] = e
+	t.ingresses[objectKey{o.Namespace, o.Name}] = d
 	t.mu.Unlock()
 }
 
@@ -70,25 +54,15 @@ func (t *StreetTable) deleteIngress(o *networkingv1.Ingress) {
 	t.mu.Unlock()
 }
 
-// lookup finds the addresses of the Ingresses and Gateways for a host, and of all of them.
-func (t *StreetTable) lookup(ctx context.Context, host string) (own, all []netip.Addr) {
-	var doors []StreetDoor
+// doors lists those of Ingresses and Gateways.
+func (t *StreetTable) doors(ctx context.Context) []street.Door {
+	var doors []street.Door
 	if t.gateways != nil {
 		doors = slices.Clone(t.gateways(ctx))
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	for _, e := range t.ingresses {
-		doors = append(doors, StreetDoor{e.hosts, e.ips})
-	}
-	_, parent, _ := strings.Cut(host, ".")
-	for _, d := range doors {
-		all = append(all, d.IPs...)
-		if slices.Contains(d.Hosts, host) || parent != "" && slices.Contains(d.Hosts, "*."+parent) {
-			own = append(own, d.IPs...)
-		}
-	}
-	return distinct(own), distinct(all)
+	return slices.AppendSeq(doors, maps.Values(t.ingresses))
 }
 
 func distinct(ips []netip.Addr) []netip.Addr {
@@ -145,28 +119,18 @@ func (n *Network) streetLookup(ctx context.Context, host string) []netip.Addr {
 	n.mu.Lock()
 	names, services := n.street, n.services
 	n.mu.Unlock()
-	var doors []netip.Addr
+	var balancers []netip.Addr
 	if services != nil {
 		var node netip.Addr
-		if node, doors = services.outside(host); node.IsValid() {
+		if node, balancers = services.outside(host); node.IsValid() {
 			return []netip.Addr{node}
 		}
 	}
-	var own, all []netip.Addr
+	var own []street.Door
 	if names != nil {
-		own, all = names.lookup(ctx, host)
+		own = names.doors(ctx)
 	}
-	switch {
-	case len(own) > 0:
-		return own
-	case !strings.Contains(host, ".") || host == zone || strings.HasSuffix(host, "."+zone) || strings.HasSuffix(host, ".svc"):
-		return nil // names of the cluster mean nothing outside
-	case len(all) > 0:
-		return all
-	case len(doors) == 1:
-		return doors
-	}
-	return nil
+	return street.Lookup(host, own, balancers)
 }
 
 // outside is what of the cluster is known outside: a node's address by name, and those of

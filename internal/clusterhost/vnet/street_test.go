@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kubistro/internal/clusterhost/street"
 )
 
 func ingress(name, host, ip string) *networkingv1.Ingress {
@@ -81,8 +83,8 @@ func TestStreet(t *testing.T) {
 		check(map[string]string{
 			"shop.example:80": "10.244.2.2", "a.wild.example:80": "10.244.1.2",
 		})
-		names.gateways = func(context.Context) []StreetDoor {
-			return []StreetDoor{{Hosts: []string{"gate.example", "*.gated.example"}, IPs: []netip.Addr{netip.MustParseAddr("172.18.255.200")}}}
+		names.gateways = func(context.Context) []street.Door {
+			return []street.Door{{Hosts: []string{"gate.example", "*.gated.example"}, IPs: []netip.Addr{netip.MustParseAddr("172.18.255.200")}}}
 		}
 		check(map[string]string{
 			"Gate.example:80": "10.244.1.2", "a.gated.example:80": "10.244.1.2", "shop.example:80": "10.244.2.2",
