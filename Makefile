@@ -123,11 +123,21 @@ pantry-images: ## bin/pantry.tar, the lessons' images for kind; STAND_INS=1 adds
 	@go run ./hack/pantry-images $(if $(STAND_INS),-stand-ins) -program bin/pantry -o bin/pantry.tar
 
 # The node image comes from its cache or is built; Docker is the one that runs here or one of our own.
+define on-kind
+image=$$(go run ./hack/node-image); go build -o bin/hack-dockerd ./hack/dockerd; \
+  KUBISTRO_KIND_IMAGE="$${image%% *}" nice bin/hack-dockerd -load "$$image" --
+endef
+
+# Other exercises every day. Each of the tests' own limits is for a busy machine.
 .PHONY: test-kind
-test-kind: kind-agent pantry-images ## tests on real kind clusters; as root, the first time half an hour
-	@image=$$(go run ./hack/node-image); go build -o bin/hack-dockerd ./hack/dockerd; \
-	  KUBISTRO_KIND_IMAGE="$${image%% *}" nice bin/hack-dockerd -load "$$image" -- \
-	  go test -vet=off -count=1 -p 1 -timeout 25m -v ./hack/node-image ./internal/cluster/kind
+test-kind: kind-agent pantry-images labserver ## tests on real kind clusters; as root, the first time half an hour
+	@$(on-kind) bash -euc 'go test -vet=off -count=1 -p 1 -timeout 90m -v ./hack/node-image ./internal/cluster/kind; \
+	  go test -vet=off -count=1 -timeout 60m -v -run OnKind ./web/browsertest; \
+	  bin/labserver verify --driver kind --kind-image "$$KUBISTRO_KIND_IMAGE" --workers 1 --brief --seed $(shell date +%j) --within 8m'
+
+.PHONY: verify-kind
+verify-kind: kind-agent pantry-images labserver ## every exercise on real kind clusters; VERIFY=restaurant/1 for some
+	@$(on-kind) bash -euc 'bin/labserver verify --driver kind --kind-image "$$KUBISTRO_KIND_IMAGE" --workers 1 $(VERIFY)'
 
 .PHONY: fidelity
 fidelity: clusterhost kind-agent bin/kubectl ## the same scenarios on kind and embedded, and what differs; FIDELITY='-only REGEXP' for some

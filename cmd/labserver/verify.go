@@ -24,6 +24,9 @@ type verifyOptions struct {
 	workers int
 	json    bool
 	report  string
+	brief   bool
+	seed    uint64
+	within  time.Duration
 	courseOptions
 }
 
@@ -38,12 +41,16 @@ command, and compare what they print with the output that the text quotes. Exit 
 		Example: `  labserver verify
   labserver verify restaurant/1
   labserver verify restaurant/1/b --json
-  labserver verify --workers 4 --report verify.xml`,
+  labserver verify --workers 4 --report verify.xml
+  labserver verify --driver kind --brief --seed $(date +%j) --within 10m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.runVerify(cmd.Context(), o, strings.Join(args, ""))
 		},
 	}
 	cmd.Flags().IntVar(&o.workers, "workers", 2, "how many lessons and exercises are tried at once, each on a cluster of its own")
+	cmd.Flags().BoolVar(&o.brief, "brief", false, "one right and one wrong answer of each exercise, in an order that --seed makes, and no lessons")
+	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "with --brief: which answers, in which order")
+	cmd.Flags().DurationVar(&o.within, "within", 0, "begin no exercise after this time (0: try all)")
 	cmd.Flags().StringVar(&o.report, "report", "", "write a JUnit report to this file")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	o.courseOptions.flags(cmd.Flags())
@@ -78,6 +85,7 @@ func (p *program) runVerify(ctx context.Context, o verifyOptions, target string)
 	}
 	c := verify.Config{
 		Lab: attempts{s.sessions}, Library: s.courses, Workers: o.workers, Capabilities: s.capabilities(), Log: log,
+		Brief: o.brief, Seed: o.seed, Within: o.within,
 	}
 	if !o.json {
 		c.Report = func(v verify.Step) {
@@ -87,7 +95,11 @@ func (p *program) runVerify(ctx context.Context, o verifyOptions, target string)
 		}
 	}
 	began := time.Now()
-	steps, err := verify.Run(ctx, c, verify.Levels(exercises, target), exercises)
+	levels := verify.Levels(exercises, target)
+	if o.brief {
+		levels = nil
+	}
+	steps, err := verify.Run(ctx, c, levels, exercises)
 	if o.json {
 		err = errors.Join(err, p.print(map[string]any{"steps": steps, "faults": verify.Faults(steps), "millis": time.Since(began).Milliseconds()}))
 	} else {

@@ -77,13 +77,17 @@ func own(ctx context.Context, dir string) (host []string, stop func() error, err
 	} else if err != nil {
 		return nil, nil, errors.Join(err, users.Close())
 	}
-	end, err := start(ctx, dir, host)
+	back, err := raise(inotifyLimits)
 	if err != nil {
 		return nil, nil, errors.Join(err, starter.Close(), users.Close())
 	}
+	end, err := start(ctx, dir, host)
+	if err != nil {
+		return nil, nil, errors.Join(err, back(), starter.Close(), users.Close())
+	}
 	return host, func() error {
 		err := syscall.Flock(int(users.Fd()), syscall.LOCK_EX) // until the others are done
-		return errors.Join(err, end(), starter.Close(), users.Close())
+		return errors.Join(err, end(), back(), starter.Close(), users.Close())
 	}, nil
 }
 

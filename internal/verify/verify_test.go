@@ -197,6 +197,39 @@ func TestNothingTriedIsAnError(t *testing.T) {
 	}
 }
 
+func TestBriefTriesOneOfEach(t *testing.T) {
+	l := library(t, "")
+	exercises, err := Select(l, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for seed := range uint64(4) {
+		p := newPretender()
+		steps, err := Run(t.Context(), Config{Lab: p, Library: l, Log: slog.New(slog.DiscardHandler), Brief: true, Seed: seed}, nil, exercises)
+		if err != nil || Faults(steps) != 0 || len(steps) != 5 || steps[1].Kind != "solution" || steps[3].Kind != "wrong" {
+			t.Errorf("seed %d: %v %+v", seed, err, steps)
+		}
+		seen[steps[3].Title] = true
+	}
+	if !seen["burnt"] || !seen["nothing"] {
+		t.Errorf("other seeds try the same: %v", seen)
+	}
+}
+
+func TestWhatTimeDoesNotReachIsSkipped(t *testing.T) {
+	l := library(t, "")
+	exercises, err := Select(l, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice := append(exercises, exercises...)
+	steps, err := Run(t.Context(), Config{Lab: newPretender(), Library: l, Log: slog.New(slog.DiscardHandler), Within: 1, Workers: 1}, nil, twice)
+	if err != nil || len(steps) != 8 || steps[0].Skipped != "" || steps[7].Skipped == "" {
+		t.Errorf("%v %+v, want the first tried and the second skipped", err, steps)
+	}
+}
+
 const lesson = "\n## See {#see}\n\n```command\nkubectl get pods\n```\n\n```output\nNAME   READY\nsoup   1/1   ## ready\n```\n\n```command fails\nkubectl get secret\n```\n\n## Cook {#cook}\n\n```exercise cook\n```\n"
 
 func TestLessonIsWalkedThrough(t *testing.T) {

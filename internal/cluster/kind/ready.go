@@ -24,10 +24,37 @@ func awaitReady(ctx context.Context, api kubernetes.Interface, nodes []string) e
 		missing = what
 		return what == ""
 	})
-	if err != nil {
-		return fmt.Errorf("%s: %w", missing, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if said := lastWords(late, api); said != "" {
+		return fmt.Errorf("%s: %w: %s", missing, err, said)
+	}
+	return fmt.Errorf("%s: %w", missing, err)
+}
+
+// lastWords is the end of the log of one of the system's containers that ends again and again; empty when there
+// is none. It tells what no state of an object does: that a limit of the machine is reached.
+func lastWords(ctx context.Context, api kubernetes.Interface) string {
+	list, err := api.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return ""
+	}
+	for _, p := range list.Items {
+		for _, c := range p.Status.ContainerStatuses {
+			if c.Ready || c.RestartCount < 2 {
+				continue
+			}
+			tail := int64(5)
+			log, err := api.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{Container: c.Name, Previous: true, TailLines: &tail}).DoRaw(ctx)
+			if err == nil {
+				return fmt.Sprintf("Pod %s said %q", p.Name, lastBytes(string(log), 1<<10))
+			}
+		}
+	}
+	return ""
 }
 
 // awaitThat looks until ok. ctx's end gives its cause.
