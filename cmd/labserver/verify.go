@@ -42,7 +42,7 @@ command, and compare what they print with the output that the text quotes. Exit 
   labserver verify restaurant/1
   labserver verify restaurant/1/b --json
   labserver verify --workers 4 --report verify.xml
-  labserver verify --driver kind --brief --seed $(date +%j) --within 10m`,
+  labserver verify --driver kind --brief --seed $(date +%-j) --within 10m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.runVerify(cmd.Context(), o, strings.Join(args, ""))
 		},

@@ -43,6 +43,7 @@ type realServer struct {
 	cmd       *exec.Cmd
 	wait      func() error
 	log       *syncBuffer
+	args      []string // of serve, besides the usual ones
 }
 
 type syncBuffer struct {
@@ -72,7 +73,7 @@ func (s *realServer) start() {
 	}
 	file := filepath.Join(s.data, "address")
 	os.Remove(file)
-	s.cmd = exec.Command(labserver, "serve", "--addr", addr, "--data", s.data, "--clusterhost", clusterhost, "--warm", "0")
+	s.cmd = exec.Command(labserver, append([]string{"serve", "--addr", addr, "--data", s.data, "--clusterhost", clusterhost, "--warm", "0"}, s.args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	var err error
 	if s.wait, err = testprocess.Start(s.cmd, syscall.SIGTERM); err != nil {

@@ -40,7 +40,7 @@ type Options struct {
 	Archives []string
 	// Trusted: learners are cluster-admins, which makes them root on this machine.
 	Trusted bool
-	// StartTimeout is how long a start may take, an image that has to be pulled not counted; 0 means 6 minutes.
+	// StartTimeout is how long a start may take, an image that has to be pulled not counted; 0 means 10 minutes.
 	StartTimeout time.Duration
 	Log          *slog.Logger // nil: discarded
 }
@@ -81,7 +81,7 @@ func New(o Options) (*Driver, error) {
 
 func newDriver(o Options, e engine, m maker) (*Driver, error) {
 	if o.StartTimeout <= 0 {
-		o.StartTimeout = 6 * time.Minute
+		o.StartTimeout = 10 * time.Minute
 	}
 	if o.Image == "" {
 		o.Image = defaultImage
