@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -52,6 +51,7 @@ type instance struct {
 
 	outside outside      // what guests see
 	turn    atomic.Int64 // of the nodes behind load balancers
+	inside  inside       // agents in Pods' networks
 }
 
 var _ cluster.Instance = (*instance)(nil)
@@ -128,50 +128,19 @@ func (in *instance) settle(ctx context.Context) error {
 	return nil
 }
 
+// clusterNetworks are those of Pods, Services and load balancers.
+func clusterNetworks() []string { return []string{podNetwork, serviceNetwork, balancer.Network} }
+
 // startAgent puts the agent into the control plane's container and starts it. ctx bounds
 // the start; the agent ends with life.
 func (d *Driver) startAgent(ctx, life context.Context, r *record) (*agent.Client, error) {
-	f, err := os.Open(d.opt.Agent)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if err := writeFile(ctx, d.engine, r.office(), agentPath, "755", f); err != nil {
-		return nil, err
-	}
-	allowed := []string{podNetwork, serviceNetwork, balancer.Network}
-	for _, container := range r.Nodes {
-		ip, err := address(ctx, d.engine, container)
-		if err != nil {
-			d.log.Debug("node without an address", "container", container, "err", err) // it has no power
-			continue
-		}
-		allowed = append(allowed, ip+"/32")
-	}
-	run, stop := context.WithCancel(life)
-	out, stdin, wait, err := d.engine.start(run, "exec", "-i", r.office(), agentPath,
-		"--dns", dnsAddress, "--audit", auditLog, "--allow", strings.Join(allowed, ","))
-	if err != nil {
-		stop()
-		return nil, err
-	}
-	client := agent.NewClient(out, stdin, stdin.Close)
-	d.work.Go(func() {
-		defer stop()
-		if err := wait(); err != nil && run.Err() == nil {
-			d.log.Debug("agent of a cluster has ended", "container", r.office(), "err", err)
-		}
-	})
-	if err := client.Ready(ctx); err != nil {
-		stop()
-		return nil, errors.Join(err, client.Close())
-	}
-	return client, nil
+	return d.startAgentIn(ctx, life, r, r.office())
 }
 
 // watch closes lost when the control plane's container ends by itself: the agent
 // in it ends with it, at once. An agent that ends alone is started again.
 func (in *instance) watch() {
+	defer in.dismissAll()
 	defer in.end()
 	for {
 		a := in.currentAgent()
@@ -247,13 +216,17 @@ func (in *instance) DialAPI(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", in.record.Address)
 }
 
-// Dial opens a connection inside the cluster's network, from the control plane's node, or from the street.
+// Dial opens a connection inside the cluster's network, from the control plane's node, from the street,
+// or from a Pod.
 func (in *instance) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if in.ctx.Err() != nil {
 		return nil, errEnded
 	}
 	if network == networkStreet {
 		return in.dialStreet(ctx, address)
+	}
+	if from, ok := strings.CutPrefix(network, networkFrom); ok {
+		return in.dialFrom(ctx, from, address)
 	}
 	return in.currentAgent().Dial(ctx, network, address)
 }
