@@ -39,7 +39,7 @@ func (in *instance) Clock(context.Context) (lab.Clock, error) {
 func (in *instance) SetClock(ctx context.Context, speed int) error {
 	return in.changing(ctx, func(ctx context.Context, r *record) error {
 		c, err := pace.New(speed)
-		if err != nil || speed == 0 {
+		if err != nil || speed < 1 { // pace takes those for the real speed
 			return fmt.Errorf("%w: a clock's speed is from 1 to %d", errInvalid, lab.MaxSpeed)
 		}
 		if c.Speed() == max(1, r.speed()) {

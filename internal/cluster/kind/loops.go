@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -100,12 +101,14 @@ func processName(name string) string { return name[:min(len(name), 15)] }
 
 // healthy is a shell condition: the component answers.
 func healthy(name string) string {
-	return fmt.Sprintf(`[ "$(curl -sk --max-time 2 https://127.0.0.1:%d/healthz)" = ok ]`, healthPorts[name])
+	return fmt.Sprintf(`[ "$(curl -sk --max-time 10 https://127.0.0.1:%d/healthz)" = ok ]`, healthPorts[name])
 }
 
-// awaitProcess waits in the control plane's node until a shell condition holds.
+// awaitProcess waits in the control plane's node until a shell condition holds. The command in the node ends by
+// itself: it wouldn't notice that nobody waits for it any more.
 func (in *instance) awaitProcess(ctx context.Context, r *record, condition string) error {
-	_, err := inNode(ctx, in.d.engine, r.office(), "timeout", "120", "sh", "-c", "until "+condition+"; do sleep 0.2; done")
+	seconds := strconv.Itoa(int((changeWithin * 9 / 10).Seconds())) // leaves time to take a change back
+	_, err := inNode(ctx, in.d.engine, r.office(), "timeout", seconds, "sh", "-c", "until "+condition+"; do sleep 0.2; done")
 	return err
 }
 

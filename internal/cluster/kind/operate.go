@@ -19,8 +19,9 @@ var (
 	_ cluster.ClockSetter     = (*instance)(nil)
 )
 
-// changeWithin bounds one change of a running cluster.
-const changeWithin = 3 * time.Minute
+// changeWithin bounds one change of a running cluster. A component that starts anew needs some 15 s, and on a machine
+// with more work than processors some minutes.
+const changeWithin = 10 * time.Minute
 
 // Reasons for which a change isn't made.
 var (
