@@ -191,7 +191,7 @@ func testCrash(t *testing.T, l *life) {
 	case <-time.After(l.Within):
 		t.Fatal("nobody noticed the crash")
 	}
-	if took := time.Since(begun); took > 5*time.Second {
+	if took := time.Since(begun); took > 30*time.Second {
 		t.Errorf("the crash was noticed after %v", took)
 	}
 	wantEnded(t, l.inst)
