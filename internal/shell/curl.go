@@ -54,7 +54,7 @@ func curl(ctx context.Context, env Env, args []string) int {
 		"output:": "o", "remote-name": "O", "silent": "s", "show-error": "S", "include": "i", "head": "I", "verbose": "v", "write-out:": "w", "header:": "H",
 		"data:": "d", "data-raw:": "R", "data-ascii:": "d", "data-binary:": "B", "data-urlencode:": "U", "json:": "J", "request:": "X", "location": "L", "insecure": "k",
 		"max-time:": "m", "connect-timeout:": "C", "fail": "f", "fail-with-body": "f", "user:": "u", "user-agent:": "A", "cookie:": "b", "get": "G", "no-buffer": "N", "globoff": "g",
-		"resolve:": "r", "retry:": "Y", "retry-delay:": "-", "retry-all-errors": "-", "retry-connrefused": "-", "compressed": "-", "http1.1": "-", "no-progress-meter": "s", "url:": "z", "version": "V", "max-redirs:": "-", "progress-bar": "-", "ipv4": "-", "noproxy:": "-", "no-keepalive": "-", "help": "?", "cacert:": "E", "oauth2-bearer:": "T",
+		"resolve:": "r", "retry:": "Y", "retry-delay:": "-", "retry-all-errors": "-", "retry-connrefused": "-", "compressed": "-", "http1.1": "-", "no-progress-meter": "s", "url:": "z", "version": "V", "max-redirs:": "-", "progress-bar": "-", "ipv4": "-", "noproxy:": "-", "no-keepalive": "-", "interface:": "-", "help": "?", "cacert:": "E", "oauth2-bearer:": "T",
 	})
 	if err != nil {
 		fmt.Fprintf(env.Err, "curl: %v\ncurl: try 'curl --help' for more information\n", err)

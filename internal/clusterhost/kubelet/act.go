@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -146,11 +147,11 @@ func (w *worker) ensureSandbox() bool {
 func (w *worker) mapHostPorts(iface *vnet.Interface) {
 	for _, c := range w.pod.Spec.Containers {
 		for _, p := range c.Ports {
-			if p.HostPort == 0 || p.Protocol != "" && p.Protocol != corev1.ProtocolTCP {
+			if p.HostPort == 0 {
 				continue
 			}
 			hostIP, _ := netip.ParseAddr(p.HostIP) // none: all addresses
-			iface.MapHostPort(w.b.iface, hostIP, uint16(p.HostPort), uint16(p.ContainerPort))
+			iface.MapHostPort(w.b.iface, string(cmp.Or(p.Protocol, corev1.ProtocolTCP)), hostIP, uint16(p.HostPort), uint16(p.ContainerPort))
 		}
 	}
 }

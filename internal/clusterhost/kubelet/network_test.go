@@ -263,3 +263,55 @@ spec:
 		t.Errorf("SRV: %q", got)
 	}
 }
+
+func TestUDPOfACluster(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, `
+apiVersion: v1
+kind: Service
+metadata: {name: waiter}
+spec:
+  selector: {app: waiter}
+  ports:
+  - {name: tcp, port: 80, targetPort: 8080}
+  - {name: udp, port: 80, targetPort: 8080, protocol: UDP}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: waiter, labels: {app: waiter}}
+spec:
+  containers:
+  - name: c
+    image: registry.k8s.io/e2e-test-images/agnhost:2.66.1
+    args: [netexec, --http-port=8080, --udp-port=8080]
+    ports: [{containerPort: 8080, hostPort: 8090, protocol: UDP}]
+    readinessProbe: {httpGet: {path: /readyz, port: 8080}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: guest}
+spec:
+  containers: [{name: c, image: toolbox, command: [sleep, infinity]}]
+`)
+	waiter := h.pod(t, ns, "waiter", ready)
+	h.pod(t, ns, "guest", ready)
+	ask := func(host string, port int) func() string {
+		return func() string {
+			out, errs, err := h.exec(t, ns, "guest", nil, false, "sh", "-c", fmt.Sprintf("echo hostName | nc -u -w 3 %s %d", host, port))
+			if out != "waiter" {
+				return fmt.Sprintf("%s:%d by UDP: %q %s %v", host, port, out, errs, err)
+			}
+			return ""
+		}
+	}
+	within(t, ask("waiter", 80))
+	within(t, ask(waiter.Status.HostIP, 8090))
+	if got := h.mustExec(t, ns, "guest", "curl", "-sS", "http://waiter/hostName"); got != "waiter" {
+		t.Errorf("by TCP: %q", got)
+	}
+	if out, _, err := h.exec(t, ns, "guest", nil, false, "sh", "-c", fmt.Sprintf("nc -z -w 2 %s 8090", waiter.Status.HostIP)); err == nil {
+		t.Errorf("TCP reaches a host port of UDP: %q", out)
+	}
+}

@@ -34,7 +34,7 @@ func agnhostNetexec(ctx context.Context, a *agnhost, args []string) int {
 	udp := f.Int("udp-port", 8081, "")
 	f.Int("sctp-port", -1, "")
 	override := f.String("http-override", "", "")
-	f.String("udp-listen-addresses", "", "")
+	udpAddresses := f.String("udp-listen-addresses", "", "")
 	delay := f.Int("delay-shutdown", 0, "")
 	if code, ok := a.parse(f, args); !ok {
 		return code
@@ -54,8 +54,12 @@ func agnhostNetexec(ctx context.Context, a *agnhost, args []string) int {
 		return a.fatal("listen tcp %s: bind: %s", address, listenError(err))
 	}
 	a.printf("Started HTTP server on port %d", n.port)
+	var udpServers datagrams
+	defer udpServers.stop()
 	if *udp != -1 {
-		n.ready.Store(true)
+		if err := n.listenUDP(&udpServers, *udpAddresses, *udp); err != nil {
+			return a.fatal("%v", err)
+		}
 	}
 	signalled := make(chan struct{})
 	go func() {

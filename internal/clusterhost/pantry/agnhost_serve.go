@@ -44,9 +44,22 @@ func agnhostServeHostname(ctx context.Context, a *agnhost, args []string) int {
 		return a.fatal("Can't server TCP/UDP mode and HTTP mode at the same time")
 	}
 	address := ":" + strconv.Itoa(*port)
-	l, err := a.Net.Listen(address)
-	if err != nil {
-		return a.fatal("listen tcp %s: bind: %s", address, listenError(err))
+	if *udp {
+		var d datagrams
+		defer d.stop()
+		if err := d.serve(a, address, 16, func(from, _ string) (string, bool) {
+			a.printf("UDP request from %s", from)
+			return a.Hostname, true
+		}); err != nil {
+			return a.fatal("Error from ListenUDP(): %s", listenError(err))
+		}
+	}
+	var l net.Listener
+	var err error
+	if *tcp || *overHTTP {
+		if l, err = a.Net.Listen(address); err != nil {
+			return a.fatal("listen tcp %s: bind: %s", address, listenError(err))
+		}
 	}
 	if *overHTTP {
 		srv := serveHTTP(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,7 +70,7 @@ func agnhostServeHostname(ctx context.Context, a *agnhost, args []string) int {
 			io.WriteString(w, a.Hostname)
 		}))
 		defer srv.stop()
-	} else {
+	} else if *tcp {
 		var served sync.WaitGroup
 		served.Go(func() { a.greet(l) })
 		defer served.Wait()

@@ -131,6 +131,7 @@ func TestAgnhostConnect(t *testing.T) {
 	}{
 		{[]string{"127.0.0.1:9376"}, "", 0},
 		{[]string{"127.0.0.1:9"}, "REFUSED\n", 1},
+		{[]string{"--protocol=udp", "127.0.0.1:9"}, "REFUSED\n", 1},
 		{[]string{"10.244.1.99:80"}, "OTHER: dial tcp 10.244.1.99:80: connect: no route to host\n", 1},
 		{[]string{"nowhere"}, "UNKNOWN: address nowhere: missing port in address\n", 1},
 	} {

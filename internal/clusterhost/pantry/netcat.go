@@ -18,10 +18,10 @@ import (
 
 // ncArgs are what a call of nc asks for.
 type ncArgs struct {
-	listen, keep, zero, verbose bool
-	wait                        time.Duration
-	port                        string
-	rest                        []string
+	listen, keep, zero, verbose, udp bool
+	wait                             time.Duration
+	port                             string
+	rest                             []string
 }
 
 func parseNC(args []string) (a ncArgs, err error) {
@@ -40,6 +40,8 @@ func parseNC(args []string) (a ncArgs, err error) {
 				a.zero = true
 			case 'v':
 				a.verbose = true
+			case 'u':
+				a.udp = true
 			case 'n', 't', 'N', '4':
 			case 'p', 'w':
 				if k++; k >= len(args) {
@@ -63,12 +65,12 @@ func parseNC(args []string) (a ncArgs, err error) {
 		a.port = a.rest[len(a.rest)-1]
 	}
 	if a.listen && a.port == "" || !a.listen && len(a.rest) != 2 {
-		return a, errors.New("usage: nc [-vz] [-w SEC] HOST PORT, or nc -l [-k] -p PORT")
+		return a, errors.New("usage: nc [-uvz] [-w SEC] HOST PORT, or nc -l [-ku] -p PORT")
 	}
 	return a, nil
 }
 
-// ncProgram is nc: a TCP client, or with -l a server for one connection (-k: one after another).
+// ncProgram is nc: a TCP client (-u: UDP), or with -l a server for one connection (-k: one after another).
 func ncProgram(ctx context.Context, p *Process) int {
 	a, err := parseNC(p.Args[1:])
 	if err != nil {
@@ -76,6 +78,9 @@ func ncProgram(ctx context.Context, p *Process) int {
 		return 1
 	}
 	return interruptible(ctx, p, func(ctx context.Context) int {
+		if a.listen && a.udp {
+			return ncListenUDP(ctx, p, a)
+		}
 		if a.listen {
 			return ncListen(ctx, p, a)
 		}
@@ -84,13 +89,21 @@ func ncProgram(ctx context.Context, p *Process) int {
 }
 
 func ncDial(ctx context.Context, p *Process, a ncArgs) int {
+	network := "tcp"
+	if a.udp {
+		network = "udp"
+	}
+	dialCtx := ctx
 	if a.wait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, a.wait)
+		dialCtx, cancel = context.WithTimeout(ctx, a.wait)
 		defer cancel()
+		if !a.udp {
+			ctx = dialCtx
+		}
 	}
 	address := net.JoinHostPort(a.rest[0], a.rest[1])
-	c, err := p.Net.DialContext(ctx, "tcp", address)
+	c, err := p.Net.DialContext(dialCtx, network, address)
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns):
@@ -101,6 +114,9 @@ func ncDial(ctx context.Context, p *Process, a ncArgs) int {
 		return 1
 	}
 	defer c.Close()
+	if a.udp {
+		return ncTalkUDP(ctx, p, a, c)
+	}
 	if a.verbose {
 		fmt.Fprintf(p.Stderr, "%s (%s) open\n", a.rest[0], c.RemoteAddr())
 	}

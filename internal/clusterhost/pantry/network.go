@@ -13,6 +13,8 @@ import (
 type Network interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 	Listen(address string) (net.Listener, error)
+	// ListenPacket opens a UDP socket.
+	ListenPacket(address string) (net.PacketConn, error)
 	// IPs are the addresses besides loopback.
 	IPs() []netip.Addr
 	DNS() vnet.DNSConfig

@@ -18,9 +18,10 @@ type sessions struct {
 }
 
 type sessionKey struct {
-	client netip.Addr
-	port   uint16
-	v4     bool
+	client   netip.Addr
+	protocol string
+	port     uint16
+	v4       bool
 }
 
 type session struct {

@@ -3,10 +3,10 @@ package vnet
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -22,7 +22,7 @@ const (
 // syscall.ECONNREFUSED, EHOSTUNREACH, or a timeout; *net.DNSError for names.
 func (i *Interface) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	switch network {
-	case "tcp", "tcp4", "tcp6":
+	case "tcp", "tcp4", "tcp6", "udp", "udp4", "udp6":
 	default:
 		return nil, &net.OpError{Op: "dial", Net: network, Err: net.UnknownNetworkError(network)}
 	}
@@ -44,11 +44,18 @@ func (i *Interface) DialContext(ctx context.Context, network, address string) (n
 	}
 	var first error
 	for _, ip := range ips {
-		if network == "tcp4" && !ip.Is4() || network == "tcp6" && ip.Is4() {
+		if strings.HasSuffix(network, "4") && !ip.Is4() || strings.HasSuffix(network, "6") && ip.Is4() {
 			continue
 		}
 		to := netip.AddrPortFrom(ip, port)
-		c, err := i.dial(ctx, to)
+		var c net.Conn
+		var err error
+		udp := strings.HasPrefix(network, "udp")
+		if udp {
+			c, err = i.connectUDP(to)
+		} else {
+			c, err = i.dialTCP(ctx, to)
+		}
 		if err == nil {
 			return c, nil
 		}
@@ -57,6 +64,9 @@ func (i *Interface) DialContext(ctx context.Context, network, address string) (n
 		}
 		if first == nil {
 			first = &net.OpError{Op: "dial", Net: network, Addr: net.TCPAddrFromAddrPort(to), Err: err}
+			if udp {
+				first = &net.OpError{Op: "dial", Net: network, Addr: net.UDPAddrFromAddrPort(to), Err: err}
+			}
 		}
 		if ctx.Err() != nil {
 			break
@@ -68,14 +78,13 @@ func (i *Interface) DialContext(ctx context.Context, network, address string) (n
 	return nil, first
 }
 
-// route is where a connection goes.
-type route struct {
-	to    netip.AddrPort // the real destination, after Service translation
-	shown netip.AddrPort // what the client asked for
-	from  netip.Addr     // source that the server sees when not the client's own; for node ports
-	local bool           // loopback
-	lost  bool           // nothing comes back, as long as it is so
-	check bool           // a node's health check
+// dialTCP is dial as a net.Conn that is nil with an error.
+func (i *Interface) dialTCP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	c, err := i.dial(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // dial connects to an address and waits where a network would wait.
@@ -90,11 +99,11 @@ func (i *Interface) dial(ctx context.Context, to netip.AddrPort) (*conn, error) 
 		var wait <-chan struct{}
 		var err error
 		if r.lost {
-			if r, err = i.route(to); err != nil {
+			if r, err = i.stack.route("TCP", to, choice{}); err != nil {
 				return nil, err
 			}
 		}
-		if !r.lost && i.passes(r) {
+		if !r.lost && i.stack.passes("TCP", r) {
 			if c, wait, err = i.connect(r); err != nil {
 				return nil, err
 			}
@@ -124,110 +133,6 @@ func (i *Interface) dial(ctx context.Context, to netip.AddrPort) (*conn, error) 
 			return nil, net.ErrClosed
 		}
 	}
-}
-
-// route translates addresses of Services and ports of nodes, once for each dial
-// that gets through.
-func (i *Interface) route(to netip.AddrPort) (route, error) {
-	s := i.stack
-	r := route{to: to, shown: to}
-	if to.Addr().IsLoopback() || to.Addr().IsUnspecified() {
-		r.local = true
-		return r, nil
-	}
-	s.net.mu.Lock()
-	services := s.tableLocked()
-	target := s.net.byIP[to.Addr()]
-	atNode := target != nil && target.node
-	var mapped netip.AddrPort
-	if atNode { // the rules are those of the node where the packet arrives
-		services = target.tableLocked()
-		mapped, _ = target.hostPortLocked(to)
-	}
-	o := origin{node: s.nodeName, inside: s.nodeName != ""}
-	gateway := s.net.nodes[s.nodeName] // where the client's node changes the source
-	s.net.mu.Unlock()
-	o.client, _ = s.source(to.Addr())
-	if services == nil || target != nil && !atNode {
-		return r, nil
-	}
-	var snat bool
-	var v verdict
-	if atNode {
-		o.node, o.inside, gateway = target.nodeName, s.nodeName != "" && !s.node || s == target, target
-		r.to, snat, v = services.nodePort(o, to)
-	} else {
-		if s.nodeName == "" {
-			var refused bool
-			if o.node, gateway, refused = s.balance(services, to); refused {
-				return r, syscall.ECONNREFUSED
-			}
-			if gateway != nil {
-				s.net.mu.Lock()
-				services = gateway.tableLocked()
-				s.net.mu.Unlock()
-			}
-		}
-		r.to, snat, v = services.translate(o, to)
-	}
-	switch v {
-	case rejects:
-		return r, syscall.ECONNREFUSED
-	case drops:
-		r.lost = true
-	case notService:
-		r.to = to
-		if mapped.IsValid() {
-			r.to = mapped
-		}
-		r.check = atNode && !mapped.IsValid() && services.checksHealth(to.Port())
-	case forwards:
-		if ip, ok := gateway.address(to.Addr()); ok && snat && gateway != s {
-			r.from = ip
-		}
-	}
-	return r, nil
-}
-
-// balance is a load balancer: it chooses one of the nodes that may get the connection and are
-// there. refused: the address is a load balancer's and no node is good.
-func (s *stack) balance(services *ServiceTable, to netip.AddrPort) (node string, at *stack, refused bool) {
-	nodes, external := services.external(to)
-	if !external {
-		return "", nil, false
-	}
-	n := s.net
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var good []*stack
-	for _, name := range nodes {
-		if t := n.nodes[name]; t != nil && s.reachesLocked(t) {
-			good = append(good, t)
-		}
-	}
-	if len(good) == 0 {
-		return "", nil, true
-	}
-	at = good[rand.IntN(len(good))]
-	return at.nodeName, at, false
-}
-
-// address is source for a stack that may be nil.
-func (s *stack) address(like netip.Addr) (netip.Addr, bool) {
-	if s == nil {
-		return netip.Addr{}, false
-	}
-	return s.source(like)
-}
-
-// passes asks the NetworkPolicies. They see the client's own address also where
-// the server doesn't.
-func (i *Interface) passes(r route) bool {
-	if r.local || r.check {
-		return true
-	}
-	client, ok := i.stack.source(r.to.Addr())
-	return !ok || i.stack.net.passes(i.stack, client, r.to, "TCP")
 }
 
 // connect tries once. With neither a connection nor an error the caller tries again

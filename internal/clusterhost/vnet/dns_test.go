@@ -40,12 +40,14 @@ func withNames(t *testing.T) *house {
 
 func dnsService() *corev1.Service {
 	s := clusterIPService("kube-system", "kube-dns", "10.96.0.10")
-	s.Spec.Ports[0].Port = 53
+	s.Spec.Ports[0].Port, s.Spec.Ports[0].Protocol = 53, corev1.ProtocolUDP
 	return s
 }
 
 func dnsSlice(endpoints ...string) *discoveryv1.EndpointSlice {
-	return sliceOf("kube-system", "kube-dns", "kube-dns-a", endpoints...)
+	s := sliceOf("kube-system", "kube-dns", "kube-dns-a", endpoints...)
+	s.Ports[0].Protocol = ptr(corev1.ProtocolUDP)
+	return s
 }
 
 func TestLookupHost(t *testing.T) {

@@ -8,6 +8,12 @@ type hostPort struct {
 	port uint16
 }
 
+// hostPortKey is a port of a node; the zero Addr is all of its addresses.
+type hostPortKey struct {
+	protocol string
+	at       netip.AddrPort
+}
+
 // SetPod says whose interface it is, so that NetworkPolicies count for the Pod before
 // its status shows the address.
 func (i *Interface) SetPod(namespace, name string) {
@@ -18,8 +24,8 @@ func (i *Interface) SetPod(namespace, name string) {
 }
 
 // MapHostPort makes a port of the node lead to a port of this interface, until it
-// is closed. hostIP limits it to one of the node's addresses; the zero Addr is all of them.
-func (i *Interface) MapHostPort(node *Interface, hostIP netip.Addr, port, to uint16) {
+// is closed. The protocol is TCP or UDP. hostIP limits it to one of the node's addresses; the zero Addr is all of them.
+func (i *Interface) MapHostPort(node *Interface, protocol string, hostIP netip.Addr, port, to uint16) {
 	if hostIP.IsUnspecified() {
 		hostIP = netip.Addr{}
 	}
@@ -30,16 +36,16 @@ func (i *Interface) MapHostPort(node *Interface, hostIP netip.Addr, port, to uin
 		return
 	}
 	if node.stack.hostPorts == nil {
-		node.stack.hostPorts = make(map[netip.AddrPort]hostPort)
+		node.stack.hostPorts = make(map[hostPortKey]hostPort)
 	}
-	node.stack.hostPorts[netip.AddrPortFrom(hostIP, port)] = hostPort{i.stack, to}
+	node.stack.hostPorts[hostPortKey{protocol, netip.AddrPortFrom(hostIP, port)}] = hostPort{i.stack, to}
 	i.stack.mappedAt = node.stack
 }
 
 // hostPortLocked finds the Pod behind a port of the node.
-func (s *stack) hostPortLocked(at netip.AddrPort) (netip.AddrPort, bool) {
+func (s *stack) hostPortLocked(protocol string, at netip.AddrPort) (netip.AddrPort, bool) {
 	for _, ip := range []netip.Addr{at.Addr(), {}} {
-		h, ok := s.hostPorts[netip.AddrPortFrom(ip, at.Port())]
+		h, ok := s.hostPorts[hostPortKey{protocol, netip.AddrPortFrom(ip, at.Port())}]
 		if !ok {
 			continue
 		}

@@ -34,7 +34,7 @@ func TestTableFollowsInformers(t *testing.T) {
 	}
 	to := netip.MustParseAddrPort("10.96.0.20:80")
 	at := func() netip.AddrPort {
-		a, _, _ := table.translate(origin{client: netip.MustParseAddr("10.244.1.9")}, to)
+		a, _, _ := table.translate(origin{protocol: "TCP", client: netip.MustParseAddr("10.244.1.9")}, to)
 		return a
 	}
 	until("synced", table.HasSynced)

@@ -234,8 +234,8 @@ func TestHealthChecks(t *testing.T) {
 func TestHostPorts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newTown(t)
-		w.cooks["10.244.1.2"].MapHostPort(w.nodes["kitchen-1"], netip.Addr{}, 8080, 8080)
-		w.cooks["10.244.2.2"].MapHostPort(w.nodes["kitchen-1"], netip.MustParseAddr("172.18.0.99"), 9090, 8080)
+		w.cooks["10.244.1.2"].MapHostPort(w.nodes["kitchen-1"], "TCP", netip.Addr{}, 8080, 8080)
+		w.cooks["10.244.2.2"].MapHostPort(w.nodes["kitchen-1"], "TCP", netip.MustParseAddr("172.18.0.99"), 9090, 8080)
 		for address, want := range map[string]string{
 			"172.18.0.3:8080": "10.244.1.2 sees 172.18.0.1",
 			"172.18.0.4:8080": "refused",

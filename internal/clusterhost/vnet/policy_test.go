@@ -179,10 +179,9 @@ func TestPolicyChanges(t *testing.T) {
 func TestPolicyOnDNS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := guarded(t)
-		dns := clusterIPService("kube-system", "kube-dns", "10.96.0.10")
-		dns.Spec.Ports[0].Port = 53
+		dns := dnsService()
 		w.table.setService(dns)
-		s := sliceOf("kube-system", "kube-dns", "dns-a", "10.244.3.2")
+		s := dnsSlice("10.244.3.2")
 		s.Ports[0].Port = ptr(int32(53))
 		w.table.setSlice(s)
 		w.table.setService(clusterIPService("default", "web", "10.96.0.20"))
@@ -212,10 +211,9 @@ func TestNameServersOfAPod(t *testing.T) {
 		w := newTown(t)
 		w.net.SetUpstream(netip.MustParseAddr("172.18.0.1"))
 		w.table.setService(clusterIPService("default", "web", "10.96.0.20"))
-		dns := clusterIPService("kube-system", "kube-dns", "10.96.0.10")
-		dns.Spec.Ports[0].Port = 53
+		dns := dnsService()
 		w.table.setService(dns)
-		s := sliceOf("kube-system", "kube-dns", "dns-a", "10.244.3.2")
+		s := dnsSlice("10.244.3.2")
 		s.Ports[0].Port = ptr(int32(53))
 		w.table.setSlice(s)
 		search := []string{"default.svc.cluster.local"}

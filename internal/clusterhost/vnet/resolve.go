@@ -222,7 +222,7 @@ func (i *Interface) nameserver(ip netip.Addr) (*ServiceTable, serverState) {
 	}
 	s := i.stack
 	client, _ := s.source(ip)
-	at, _, v := rules.translate(origin{client, s.nodeName, s.nodeName != ""}, netip.AddrPortFrom(ip, 53))
+	at, _, v := rules.translate(origin{client: client, protocol: "UDP", node: s.nodeName, inside: s.nodeName != ""}, netip.AddrPortFrom(ip, 53))
 	switch v {
 	case notService, drops:
 		return t, silent

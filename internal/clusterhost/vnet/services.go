@@ -21,13 +21,26 @@ type ServiceTable struct {
 	services   map[objectKey]*service
 	slices     map[objectKey]map[string]*discoveryv1.EndpointSlice // of a Service, by name
 	owner      map[objectKey]objectKey                             // the Service that a slice was filed under
-	vips       map[netip.AddrPort]target
+	vips       map[vip]target
 	vipCount   map[netip.Addr]int // ports by address; a known address refuses other ports
-	nodePorts  map[uint16]target
+	nodePorts  map[nodePort]target
 	health     map[uint16]*service // by healthCheckNodePort
 	namespaces map[string]struct{}
 	nodes      map[string]nodeFacts
 }
+
+// vip is a port of a Service's address, nodePort one of every node's. TCP and UDP
+// have ports of their own.
+type (
+	vip struct {
+		protocol string
+		at       netip.AddrPort
+	}
+	nodePort struct {
+		protocol string
+		port     uint16
+	}
+)
 
 // nodeFacts is what of a Node's object traffic depends on.
 type nodeFacts struct {
@@ -69,7 +82,7 @@ type servicePort struct {
 	protocol string // TCP, UDP, SCTP
 	port     uint16
 	nodePort uint16
-	// Where connections can go; TCP only.
+	// Where connections can go.
 	endpoints4, endpoints6 []portEndpoint
 }
 
@@ -96,9 +109,9 @@ func newServiceTable() *ServiceTable {
 		services:   make(map[objectKey]*service),
 		slices:     make(map[objectKey]map[string]*discoveryv1.EndpointSlice),
 		owner:      make(map[objectKey]objectKey),
-		vips:       make(map[netip.AddrPort]target),
+		vips:       make(map[vip]target),
 		vipCount:   make(map[netip.Addr]int),
-		nodePorts:  make(map[uint16]target),
+		nodePorts:  make(map[nodePort]target),
 		health:     make(map[uint16]*service),
 		namespaces: make(map[string]struct{}),
 		nodes:      make(map[string]nodeFacts),
@@ -129,7 +142,7 @@ func (t *ServiceTable) Ready(namespace, name string) bool {
 func (t *ServiceTable) translate(o origin, to netip.AddrPort) (at netip.AddrPort, snat bool, v verdict) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	tg, ok := t.vips[to]
+	tg, ok := t.vips[vip{o.protocol, to}]
 	if !ok {
 		if t.vipCount[to.Addr()] > 0 {
 			return at, false, rejects
@@ -143,11 +156,11 @@ func (t *ServiceTable) translate(o origin, to netip.AddrPort) (at netip.AddrPort
 	return at, tg.external && !tg.service.externalLocal, v
 }
 
-// nodePort is translate for a port on a node's address.
-func (t *ServiceTable) nodePort(o origin, node netip.AddrPort) (at netip.AddrPort, snat bool, v verdict) {
+// atNode is translate for a port on a node's address.
+func (t *ServiceTable) atNode(o origin, node netip.AddrPort) (at netip.AddrPort, snat bool, v verdict) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	tg, ok := t.nodePorts[node.Port()]
+	tg, ok := t.nodePorts[nodePort{o.protocol, node.Port()}]
 	if !ok {
 		return at, false, notService
 	}
@@ -170,6 +183,9 @@ func (t *ServiceTable) pickLocked(tg target, o origin, like netip.Addr) (netip.A
 	if tg.external {
 		local = tg.service.externalLocal && !o.inside
 	}
+	if o.keep.IsValid() && slices.ContainsFunc(all, func(e portEndpoint) bool { return e.at == o.keep && e.serving }) {
+		return o.keep, forwards
+	}
 	found, somewhere := usable(all, local, o.node, t.nodes[o.node].zone)
 	switch {
 	case len(found) == 0 && somewhere:
@@ -181,17 +197,17 @@ func (t *ServiceTable) pickLocked(tg target, o origin, like netip.Addr) (netip.A
 	if tg.service.affinity == 0 {
 		return random(), forwards
 	}
-	key := sessionKey{o.client, p.port, like.Is4()}
+	key := sessionKey{o.client, p.protocol, p.port, like.Is4()}
 	return tg.service.sessions.pick(key, found, t.now(), tg.service.affinity, random), forwards
 }
 
 // external reports whether an address is a load balancer's or external one of a
 // Service, and which nodes it may send to: those that are ready and, for
 // policy Local, pass the Service's health check.
-func (t *ServiceTable) external(to netip.AddrPort) (nodes []string, ok bool) {
+func (t *ServiceTable) external(protocol string, to netip.AddrPort) (nodes []string, ok bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	tg, ok := t.vips[to]
+	tg, ok := t.vips[vip{protocol, to}]
 	if !ok || !tg.external {
 		return nil, false
 	}
@@ -229,15 +245,13 @@ func (t *ServiceTable) setLocked(key objectKey, s *service) {
 		for _, ip := range ips {
 			for k, p := range s.ports {
 				t.vipCount[ip]++
-				if p.protocol == "TCP" {
-					t.vips[netip.AddrPortFrom(ip, p.port)] = target{s, k, list == 1}
-				}
+				t.vips[vip{p.protocol, netip.AddrPortFrom(ip, p.port)}] = target{s, k, list == 1}
 			}
 		}
 	}
 	for k, p := range s.ports {
-		if p.nodePort != 0 && p.protocol == "TCP" {
-			t.nodePorts[p.nodePort] = target{s, k, true}
+		if p.nodePort != 0 {
+			t.nodePorts[nodePort{p.protocol, p.nodePort}] = target{s, k, true}
 		}
 	}
 	if s.healthPort != 0 {
@@ -252,15 +266,15 @@ func (t *ServiceTable) unindexLocked(s *service) {
 				if t.vipCount[ip]--; t.vipCount[ip] <= 0 {
 					delete(t.vipCount, ip)
 				}
-				if at := netip.AddrPortFrom(ip, p.port); t.vips[at].service == s {
+				if at := (vip{p.protocol, netip.AddrPortFrom(ip, p.port)}); t.vips[at].service == s {
 					delete(t.vips, at)
 				}
 			}
 		}
 	}
 	for _, p := range s.ports {
-		if t.nodePorts[p.nodePort].service == s {
-			delete(t.nodePorts, p.nodePort)
+		if at := (nodePort{p.protocol, p.nodePort}); t.nodePorts[at].service == s {
+			delete(t.nodePorts, at)
 		}
 	}
 	if t.health[s.healthPort] == s {

@@ -216,7 +216,7 @@ func TestSessionAffinity(t *testing.T) {
 		t.Errorf("after the timeout calls went to %v, want all three in 40 tries", after)
 	}
 	for n := range 3 * maxSessions {
-		h.table.translate(origin{client: netip.AddrFrom4([4]byte{10, 1, byte(n >> 8), byte(n)})}, netip.MustParseAddrPort("10.96.0.20:80"))
+		h.table.translate(origin{protocol: "TCP", client: netip.AddrFrom4([4]byte{10, 1, byte(n >> 8), byte(n)})}, netip.MustParseAddrPort("10.96.0.20:80"))
 	}
 	if got := len(h.table.services[objectKey{"default", "web"}].sessions.last); got > maxSessions {
 		t.Errorf("%d sessions are kept, want at most %d", got, maxSessions)
@@ -270,7 +270,7 @@ func BenchmarkTranslate(b *testing.B) {
 	client, to := netip.MustParseAddr("10.244.1.9"), netip.MustParseAddrPort("10.96.1.1:80")
 	b.ReportAllocs()
 	for b.Loop() {
-		if at, _, v := t.translate(origin{client: client}, to); v != forwards || !at.IsValid() {
+		if at, _, v := t.translate(origin{protocol: "TCP", client: client}, to); v != forwards || !at.IsValid() {
 			b.Fatal("not found")
 		}
 	}

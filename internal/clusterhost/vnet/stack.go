@@ -20,14 +20,14 @@ type stack struct {
 	name string
 	ips  []netip.Addr
 
-	node      bool                        // serves node ports
-	host      *stack                      // the node that a Pod's interface is on; nil for others
-	cut       bool                        // of a node: nothing passes between its own interfaces and others
-	table     *ServiceTable               // of a node whose kube-proxy is away: its last rules; nil: the network's
-	nodeName  string                      // the node that it is, or that the Pod runs on; "" outside
-	key       objectKey                   // the Pod's
-	hostPorts map[netip.AddrPort]hostPort // of a node
-	mappedAt  *stack                      // the node that has host ports of this Pod
+	node      bool                     // serves node ports
+	host      *stack                   // the node that a Pod's interface is on; nil for others
+	cut       bool                     // of a node: nothing passes between its own interfaces and others
+	table     *ServiceTable            // of a node whose kube-proxy is away: its last rules; nil: the network's
+	nodeName  string                   // the node that it is, or that the Pod runs on; "" outside
+	key       objectKey                // the Pod's
+	hostPorts map[hostPortKey]hostPort // of a node
+	mappedAt  *stack                   // the node that has host ports of this Pod
 	down      bool
 	detached  bool
 	dns       DNSConfig
@@ -37,8 +37,10 @@ type stack struct {
 	connsOut  int
 	ports     map[uint16]struct{} // ephemeral ports in use
 	nextPort  uint16
-	silence   *time.Timer // ends silent connections
-	lost      []*conn     // peers of connections that this end closed in silence
+	silence   *time.Timer                   // ends silent connections
+	sockets   map[netip.AddrPort]*udpSocket // zero Addr: wildcard
+	nextUDP   uint16
+	lost      []*conn // peers of connections that this end closed in silence
 }
 
 func newStack(n *Network, name string, ips []netip.Addr) *stack {
@@ -47,6 +49,7 @@ func newStack(n *Network, name string, ips []netip.Addr) *stack {
 		listeners: make(map[netip.AddrPort]*listener),
 		conns:     make(map[*conn]struct{}),
 		ports:     make(map[uint16]struct{}),
+		nextUDP:   uint16(firstEphemeral + rand.IntN(lastEphemeral-firstEphemeral)),
 		nextPort:  uint16(firstEphemeral + rand.IntN(lastEphemeral-firstEphemeral)),
 	}
 }
@@ -181,6 +184,10 @@ func (s *stack) detachLocked() {
 	s.unmapLocked()
 	for _, l := range s.listeners {
 		l.closeLocked()
+	}
+	for _, u := range s.sockets {
+		u.closeLocked()
+		u.owner.remove(u)
 	}
 	for c := range s.conns {
 		if !s.down {

@@ -8,11 +8,15 @@ import (
 // origin is where a packet for a Service meets kube-proxy: on the node that it
 // leaves from, or on the one where it arrives from outside.
 type origin struct {
-	client netip.Addr
-	node   string // "" outside of the cluster
+	client   netip.Addr
+	protocol string // TCP, UDP
+	node     string // "" outside of the cluster
 	// inside: it comes from a Pod or from the node itself; externalTrafficPolicy
 	// Local then doesn't apply (KUBE-EXT chains of pkg/proxy/iptables/proxier.go).
 	inside bool
+	// keep is the endpoint that the flow has had so far: it stays while it serves
+	// (pkg/proxy/conntrack/cleanup.go).
+	keep netip.AddrPort
 }
 
 // verdict is what kube-proxy does with a packet.
@@ -31,11 +35,8 @@ type portEndpoint struct {
 	*endpoint
 }
 
-// forPort lists the endpoints of a family that have a port; TCP only.
+// forPort lists the endpoints of a family that have a port.
 func forPort(endpoints []endpoint, p servicePort, family func(netip.Addr) bool) []portEndpoint {
-	if p.protocol != "TCP" {
-		return nil
-	}
 	var out []portEndpoint
 	seen := make(map[netip.AddrPort]bool, len(endpoints))
 	for k := range endpoints {

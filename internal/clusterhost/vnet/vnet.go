@@ -1,4 +1,4 @@
-// Package vnet is a cluster's virtual network: in-process connections keyed by
+// Package vnet is a cluster's virtual network: in-process connections and datagrams keyed by
 // IP and port with the semantics of a real one (connection refused where nobody
 // listens, silence where a node is off), Service addresses resolved through
 // EndpointSlices as kube-proxy does, and cluster DNS. Nothing in it ever opens
@@ -26,8 +26,9 @@ const (
 
 // Network is one cluster's network. All methods are safe for concurrent use.
 type Network struct {
-	buffers budget
-	done    chan struct{} // closed by Close
+	buffers   budget
+	datagrams budget
+	done      chan struct{} // closed by Close
 
 	mu       sync.Mutex
 	closed   bool
@@ -36,6 +37,8 @@ type Network struct {
 	stacks   map[*stack]struct{}
 	nodes    map[string]*stack
 	conns    int
+	udp      int // sockets
+	flows    map[flowKey]*udpFlow
 	services *ServiceTable
 	policies *PolicyTable
 	street   *StreetTable
@@ -52,6 +55,7 @@ func New() *Network {
 		ghosts: make(map[netip.Addr]*stack),
 		stacks: make(map[*stack]struct{}),
 		nodes:  make(map[string]*stack),
+		flows:  make(map[flowKey]*udpFlow),
 	}
 }
 
@@ -160,15 +164,16 @@ func (n *Network) SetDNSReady(ready func() bool) {
 
 // Stats are counts of what a network holds.
 type Stats struct {
-	Interfaces, Conns int
-	BufferBytes       int64
+	Interfaces, Conns, Sockets, Flows int // Sockets are UDP's
+	BufferBytes                       int64
 }
 
 // Stats counts what the network holds now.
 func (n *Network) Stats() Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return Stats{Interfaces: len(n.stacks), Conns: n.conns, BufferBytes: n.buffers.used.Load()}
+	return Stats{Interfaces: len(n.stacks), Conns: n.conns, Sockets: n.udp, Flows: len(n.flows),
+		BufferBytes: n.buffers.used.Load() + n.datagrams.used.Load()}
 }
 
 // Interface is a Pod's or node's place in the network, with a loopback of its

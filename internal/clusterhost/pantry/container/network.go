@@ -29,6 +29,10 @@ func (kernelNetwork) DialContext(ctx context.Context, network, address string) (
 
 func (kernelNetwork) Listen(address string) (net.Listener, error) { return net.Listen("tcp", address) }
 
+func (kernelNetwork) ListenPacket(address string) (net.PacketConn, error) {
+	return net.ListenPacket("udp", address)
+}
+
 func (kernelNetwork) IPs() []netip.Addr {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
