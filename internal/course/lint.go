@@ -119,6 +119,9 @@ func (m *manifests) manifest(file string, raw []byte) {
 		}
 		root := doc.Content[0]
 		for _, want := range []string{"apiVersion", "kind", "metadata"} {
+			if want == "metadata" && isKustomization(root) {
+				continue
+			}
 			if field(root, want) == nil {
 				fault(root.Line, "the manifest has no %s", want)
 			}
@@ -130,6 +133,12 @@ func (m *manifests) manifest(file string, raw []byte) {
 			}
 		})
 	}
+}
+
+// isKustomization tells the sheets of kustomize, which nobody sends to a cluster and which need no name.
+func isKustomization(root *yaml.Node) bool {
+	v := field(root, "apiVersion")
+	return v != nil && strings.HasPrefix(v.Value, "kustomize.config.k8s.io/")
 }
 
 func (m *manifests) expectedMissing(image string) bool {

@@ -150,3 +150,15 @@ func TestNeeds(t *testing.T) {
 		}
 	}
 }
+
+func TestSheetOfKustomizeNeedsNoName(t *testing.T) {
+	f := files()
+	f["diner/1/manifests/kustomization.yaml"] = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [soup.yaml]\n"
+	if faults := Lint(fixture(f), pantry()); len(faults) > 0 {
+		t.Error(Faults(faults))
+	}
+	f["diner/1/manifests/kustomization.yaml"] = "apiVersion: v1\nkind: Kustomization\n"
+	if faults := Faults(Lint(fixture(f), pantry())); !strings.Contains(faults.Error(), "no metadata") {
+		t.Errorf("another kind without a name: %v", faults)
+	}
+}
