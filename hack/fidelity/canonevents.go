@@ -13,7 +13,7 @@ var repeated = map[string]bool{
 	"BackOff": true, "Unhealthy": true, "FailedScheduling": true, "FailedGetResourceMetric": true, "FailedComputeMetricsReplicas": true,
 	"FailedMount": true, "FailedCreate": true, "Failed": true, "Pulling": true, "ProvisioningFailed": true, "ExternalProvisioning": true,
 	"FailedAttachVolume": true, "WaitForFirstConsumer": true, "InspectFailed": true, "ErrImageNeverPull": true, "FailedGetScale": true,
-	"NoPods": true, "CalculateExpectedPodCountFailed": true, "WaitForPodScheduled": true,
+	"NoPods": true, "CalculateExpectedPodCountFailed": true, "WaitForPodScheduled": true, "DeadlineExceeded": true, "UnexpectedJob": true,
 }
 
 // canonicalEvents groups Events by the object they are about, in the order in which they were recorded.

@@ -16,13 +16,13 @@ type rule struct {
 }
 
 var rules = []rule{
+	{regexp.MustCompile(`(Image ID: +)\S+`), "$1<image id>"},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "<uid>"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d| [+-]\d{4}( UTC)?)?`), "<time>"},
 	{regexp.MustCompile(`\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d ([+-]\d{4}|GMT|UTC)`), "<time>"},
 	{regexp.MustCompile(`\b\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}`), "<time>"},
 	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "<digest>"},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "<id>"},
-	{regexp.MustCompile(`(Image ID: +)\S+@<digest>`), "$1<image id>"},
 	// Ephemeral ports of clients, and addresses.
 	{regexp.MustCompile(`\b(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}):\d+->`), "$1:<port>->"},
 	// What a suffix of a generated name looks like, and the minutes of a CronJob's Job.

@@ -14,14 +14,15 @@ type difference struct {
 	Explained string
 }
 
-// compare lists the lines that differ, by a longest common subsequence.
+// compare lists the lines that differ, by a longest common subsequence. What an explanation
+// cuts out of a line stands there as a difference of its own.
 func compare(s *Scenario, left, right []string, known []Explanation) []difference {
-	var out []difference
+	out, right := cut(s, right, known)
 	place, objects := "", false
 	note := func(line string, isLeft bool) {
 		d := difference{Line: line, Left: isLeft, Place: place}
 		for _, k := range known {
-			if (len(k.Scenarios) == 0 || slices.Contains(k.Scenarios, s.Name)) && k.match.MatchString(line) {
+			if k.match != nil && k.of(s) && k.match.MatchString(line) {
 				d.Explained = k.Title
 				break
 			}
@@ -47,6 +48,23 @@ func compare(s *Scenario, left, right []string, known []Explanation) []differenc
 		}
 	}
 	return out
+}
+
+// cut takes what only the second cluster says out of its lines.
+func cut(s *Scenario, right []string, known []Explanation) (out []difference, rest []string) {
+	rest = slices.Clone(right)
+	for _, k := range known {
+		if k.cut == nil || !k.of(s) {
+			continue
+		}
+		for i, line := range rest {
+			if found := k.cut.FindString(line); found != "" {
+				rest[i] = k.cut.ReplaceAllString(line, "")
+				out = append(out, difference{Line: found, Explained: k.Title})
+			}
+		}
+	}
+	return out, rest
 }
 
 // heading: a command, or below them an object's first line.

@@ -30,6 +30,15 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+func TestCut(t *testing.T) {
+	known := []Explanation{{Title: "Simulated", cut: regexp.MustCompile(` Simulated: .*`)}}
+	got := compare(&Scenario{Name: "x"}, []string{"Pulled image", "Started a"}, []string{"Pulled image Simulated: ours.", "Started b"}, known)
+	want := []difference{{Line: " Simulated: ours.", Explained: "Simulated"}, {Line: "Started a", Left: true}, {Line: "Started b"}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestParseScenario(t *testing.T) {
 	for name, c := range map[string]struct{ name, text, want string }{
 		"good":           {"x", "title: t\nsteps: [{run: kubectl get pods}, {wait: kubectl get x, until: y}]", ""},

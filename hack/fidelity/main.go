@@ -29,7 +29,7 @@ type options struct {
 	parallel                             int
 	patience                             time.Duration
 	out                                  string
-	keep, record                         bool
+	keep, record, replay                 bool
 }
 
 // record is the name of the cluster that doesn't run: what kind showed another time.
@@ -52,6 +52,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "bin/fidelity", "folder for clusters, transcripts and differences")
 	flag.BoolVar(&o.keep, "keep", false, "leave the clusters running, for the next run to take")
 	flag.BoolVar(&o.record, "record", false, "write what the first cluster showed into the record")
+	flag.BoolVar(&o.replay, "replay", false, "compare the last run's transcripts once more, without clusters")
 	flag.Parse()
 	o.clusters = strings.Split(*clusters, ",")
 	var err error
@@ -119,7 +120,7 @@ func startAll(ctx context.Context, o options) ([2]*kubernetesCluster, error) {
 	var errs [2]error
 	var wg sync.WaitGroup
 	for i, name := range o.clusters {
-		if name == record {
+		if name == record || o.replay {
 			continue
 		}
 		wg.Go(func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,12 +23,12 @@ type report struct {
 	same      int
 	explained []string
 	faulty    []string
+	undone    []string // the clusters didn't let them be done
+	unknown   int      // there is no record of them
 }
 
 // doAll does the scenarios, those that want the cluster for themselves at the end.
 func (p *report) doAll(ctx context.Context, sides [2]*kubernetesCluster, list []*Scenario) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	slots := make(chan struct{}, p.o.parallel)
 	var wg sync.WaitGroup
 	for _, s := range list {
@@ -37,26 +38,22 @@ func (p *report) doAll(ctx context.Context, sides [2]*kubernetesCluster, list []
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if err := p.do(ctx, sides, s); err != nil {
-				cancel(fmt.Errorf("%s: %w", s.Name, err))
-			}
+			p.do(ctx, sides, s)
 		})
 	}
 	wg.Wait()
 	for _, s := range list {
-		if s.Alone && ctx.Err() == nil {
-			if err := p.do(ctx, sides, s); err != nil {
-				return fmt.Errorf("%s: %w", s.Name, err)
-			}
+		if s.Alone {
+			p.do(ctx, sides, s)
 		}
 	}
-	return context.Cause(ctx)
+	return ctx.Err()
 }
 
 // do does a scenario on both sides at the same time and compares.
-func (p *report) do(ctx context.Context, sides [2]*kubernetesCluster, s *Scenario) error {
+func (p *report) do(ctx context.Context, sides [2]*kubernetesCluster, s *Scenario) {
 	if ctx.Err() != nil {
-		return nil
+		return
 	}
 	began := time.Now()
 	var lines [2][]string
@@ -66,25 +63,39 @@ func (p *report) do(ctx context.Context, sides [2]*kubernetesCluster, s *Scenari
 		wg.Go(func() { lines[i], errs[i] = p.side(ctx, sides[i], i, s) })
 	}
 	wg.Wait()
-	if err := errors.Join(errs[:]...); err != nil {
-		return err
+	err := errors.Join(errs[:]...)
+	if err == nil {
+		err = p.tell(s, compare(s, lines[0], lines[1], p.known), time.Since(began))
 	}
-	return p.tell(s, compare(s, lines[0], lines[1], p.known), time.Since(began))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case errors.Is(err, errNoRecord):
+		p.unknown++
+	case err != nil:
+		p.undone = append(p.undone, s.Name)
+		fmt.Printf("not done   %s: %v\n", s.Name, err)
+	}
 }
+
+// errNoRecord: nobody has recorded the scenario yet.
+var errNoRecord = errors.New("there is no record of it")
 
 // side is a scenario's canonical transcript on one cluster, or of the record.
 func (p *report) side(ctx context.Context, k *kubernetesCluster, i int, s *Scenario) ([]string, error) {
+	name := p.o.clusters[i]
 	path := filepath.Join(p.o.recorded, s.Name+".txt")
-	if k == nil {
+	if name == record {
 		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errNoRecord
+		}
 		return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n"), err
 	}
-	t, err := runScenario(ctx, k, s, p.o.patience)
+	raw := filepath.Join(p.o.out, name, "transcripts", s.Name+".json")
+	t, err := p.transcript(ctx, k, s, raw)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", k.name, err)
-	}
-	if err := t.save(filepath.Join(p.o.out, k.name, "transcripts", s.Name+".json")); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	lines := canonical(s, t)
 	if p.o.record && i == 0 && t.Failure == "" {
@@ -94,6 +105,18 @@ func (p *report) side(ctx context.Context, k *kubernetesCluster, i int, s *Scena
 		return lines, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
 	}
 	return lines, nil
+}
+
+// transcript is what the scenario shows now, or showed in the last run.
+func (p *report) transcript(ctx context.Context, k *kubernetesCluster, s *Scenario, path string) (*Transcript, error) {
+	if p.o.replay {
+		return loadTranscript(path)
+	}
+	t, err := runScenario(ctx, k, s, p.o.patience)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.save(path)
 }
 
 // tell prints a scenario's result.
@@ -148,8 +171,8 @@ func (p *report) print(list []difference) string {
 
 // summary prints the figures, and says whether all is well.
 func (p *report) summary(complete bool) bool {
-	fmt.Printf("\n%d scenarios, %s and %s: %d the same, %d with explained differences, %d with others\n",
-		p.same+len(p.explained)+len(p.faulty), p.o.clusters[0], p.o.clusters[1], p.same, len(p.explained), len(p.faulty))
+	fmt.Printf("\n%d scenarios, %s and %s: %d the same, %d with explained differences, %d with others, %d not done, %d without a record\n",
+		p.same+len(p.explained)+len(p.faulty)+len(p.undone)+p.unknown, p.o.clusters[0], p.o.clusters[1], p.same, len(p.explained), len(p.faulty), len(p.undone), p.unknown)
 	for _, k := range p.known {
 		fmt.Printf("  %s: %d scenarios\n", k.Title, p.used[k.Title])
 		if complete && p.used[k.Title] == 0 && slices.Contains(p.o.clusters, "embedded") && !slices.Contains(p.o.clusters, "embedded2") {
@@ -157,8 +180,12 @@ func (p *report) summary(complete bool) bool {
 		}
 	}
 	slices.Sort(p.faulty)
+	slices.Sort(p.undone)
+	for _, n := range p.undone {
+		fmt.Println("  not done:", n)
+	}
 	for _, n := range p.faulty {
 		fmt.Println("  different:", n)
 	}
-	return len(p.faulty) == 0
+	return len(p.faulty)+len(p.undone) == 0
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -107,7 +108,7 @@ func (r *runner) wait(ctx context.Context, step Step, limit time.Duration) (stri
 		if err != nil {
 			return "", err
 		}
-		if c.Exit == 0 && step.until.MatchString(c.Output) {
+		if c.Exit == 0 && step.until.MatchString(strings.TrimSpace(c.Output)) {
 			return "", nil
 		}
 		if time.Now().After(end) {

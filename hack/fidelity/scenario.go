@@ -166,11 +166,18 @@ func pair(p [2]string) []string { return p[:] }
 type Explanation struct {
 	Title string `json:"title"`
 	// Match is a regular expression over a differing line of a transcript.
-	Match string `json:"match"`
+	Match string `json:"match,omitempty"`
+	// Cut is a regular expression over what only the second cluster says in a line that is otherwise the same; an explanation has one of the two.
+	Cut string `json:"cut,omitempty"`
 	// Scenarios it belongs to; all, if none are named.
 	Scenarios []string `json:"scenarios,omitempty"`
 
-	match *regexp.Regexp
+	match, cut *regexp.Regexp
+}
+
+// of says whether the explanation may be used in a scenario.
+func (e Explanation) of(s *Scenario) bool {
+	return len(e.Scenarios) == 0 || slices.Contains(e.Scenarios, s.Name)
 }
 
 func loadExplanations(path string) ([]Explanation, error) {
@@ -185,11 +192,20 @@ func loadExplanations(path string) ([]Explanation, error) {
 		}
 	}
 	for i := range list {
-		if list[i].Title == "" || list[i].Match == "" {
-			return nil, fmt.Errorf("%s: an explanation has a title and a match", path)
+		e := &list[i]
+		if e.Title == "" || (e.Match == "") == (e.Cut == "") {
+			return nil, fmt.Errorf("%s: an explanation has a title, and a match or a cut", path)
 		}
-		if list[i].match, err = regexp.Compile(list[i].Match); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+		for _, r := range []struct {
+			from string
+			to   **regexp.Regexp
+		}{{e.Match, &e.match}, {e.Cut, &e.cut}} {
+			if r.from == "" {
+				continue
+			}
+			if *r.to, err = regexp.Compile(r.from); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
 		}
 	}
 	return list, nil

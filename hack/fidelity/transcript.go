@@ -22,7 +22,7 @@ type Command struct {
 	Exit   int    `json:"exit"`
 }
 
-// save writes the transcript for people to look at; load reads it.
+// save writes the transcript for people to look at, and for a replay.
 func (t *Transcript) save(path string) error {
 	b, err := json.MarshalIndent(t, "", " ")
 	if err != nil {

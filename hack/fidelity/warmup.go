@@ -19,8 +19,11 @@ func (k *kubernetesCluster) warmUp(ctx context.Context) error {
 	const name = "warm-up"
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	if err := k.newNamespace(ctx, name); err != nil {
-		return err
+	// A cluster on a busy machine may be ready and not answer again for a while.
+	for k.newNamespace(ctx, name) != nil {
+		if err := pause(ctx, again); err != nil {
+			return fmt.Errorf("%s doesn't answer: %w", k.name, err)
+		}
 	}
 	defer k.dropNamespace(name)
 	labels := map[string]string{"app": name}
@@ -42,8 +45,8 @@ func (k *kubernetesCluster) warmUp(ctx context.Context) error {
 		return err
 	}
 	for {
-		if done, err := k.fetched(ctx, name); err != nil || done {
-			return err
+		if done, err := k.fetched(ctx, name); err == nil && done {
+			return nil
 		}
 		if err := pause(ctx, again); err != nil {
 			return fmt.Errorf("nodes of %s lack images: %w", k.name, err)

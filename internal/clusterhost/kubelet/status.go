@@ -116,6 +116,10 @@ func composeStatus(pod *corev1.Pod, v podView, old corev1.PodStatus, now time.Ti
 	s.InitContainerStatuses = containerStatuses(pod, pod.Spec.InitContainers, v, true)
 	s.ContainerStatuses = containerStatuses(pod, pod.Spec.Containers, v, false)
 	s.EphemeralContainerStatuses = containerStatuses(pod, ephemeralContainers(pod), v, false)
+	for i := range s.EphemeralContainerStatuses {
+		// Only the probes' manager sets it, which knows no ephemeral containers: prober_manager.go, UpdatePodStatus.
+		s.EphemeralContainerStatuses[i].Started = nil
+	}
 	all := slices.Concat(s.InitContainerStatuses, s.ContainerStatuses)
 
 	s.Phase = podPhase(pod, all, v)

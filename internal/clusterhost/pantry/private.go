@@ -57,10 +57,11 @@ func (r *Registry) PullAs(ref string, l *Login) (*Image, error) {
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
+// pullDenied is an error without a code of its own, which the kubelet passes on without gRPC's prefix: pullImageV1 of k8s.io/cri-client.
 func pullDenied(ref Reference, reason string) *PullError {
 	name := ref.canonical()
 	return &PullError{Message: fmt.Sprintf(
-		"rpc error: code = Unknown desc = failed to pull and unpack image %q: failed to resolve reference %q: %s", name, name, reason)}
+		"failed to pull and unpack image %q: failed to resolve reference %q: %s", name, name, reason)}
 }
 
 // addPrivate gives the private registry a cook of its own.
