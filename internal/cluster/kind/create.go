@@ -69,7 +69,7 @@ func (d *Driver) create(ctx context.Context, id string, spec lab.ClusterSpec, s 
 	if err := d.writeRecord(id, r); err != nil { // before anything is made
 		return nil, err
 	}
-	if err := d.make(ctx, id, p, s); err != nil {
+	if err := d.makePatiently(ctx, id, p, s); err != nil {
 		return nil, err
 	}
 	if err := d.learnAddress(id, r); err != nil {
@@ -134,6 +134,27 @@ func machineOf(ctx context.Context, e engine) (machine, error) {
 		return machine{}, err
 	}
 	return parseInfo(out)
+}
+
+// bootTries is how often kind may try to boot the nodes' containers.
+const bootTries = 4
+
+// slowBoot is what kind says when systemd in a node isn't up within 30 s, which nobody can set:
+// pkg/cluster/internal/providers/common/logs.go and its callers.
+const slowBoot = "could not find a log line that matches"
+
+// makePatiently is make, again when a busy machine was too slow for kind.
+func (d *Driver) makePatiently(ctx context.Context, id string, p *plan, s *stages) error {
+	for try := 1; ; try++ {
+		err := d.make(ctx, id, p, s)
+		if err == nil || try == bootTries || ctx.Err() != nil || !strings.Contains(err.Error(), slowBoot) {
+			return err
+		}
+		d.log.Info("nodes of a cluster didn't boot in time, trying again", "cluster", id, "try", try)
+		if err := removeContainers(ctx, d.engine, d.prefix+id); err != nil { // kind has done so, if it could
+			return err
+		}
+	}
 }
 
 // make lets kind make the cluster, and deletes it again when ctx ends.

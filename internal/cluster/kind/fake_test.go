@@ -126,6 +126,7 @@ type fakeMaker struct {
 	engine *fakeEngine
 	stop   string // the stage in which it waits for its containers' end
 	fail   error  // how it ends otherwise
+	fails  int    // how often; 0 is always
 	retain bool   // a killed one: it removes nothing
 
 	mu    sync.Mutex
@@ -166,10 +167,16 @@ func (m *fakeMaker) Create(name string, cfg *v1alpha4.Cluster, _ string, l log.L
 		}
 		l.V(0).Infof(" ✓ %s\n", line)
 	}
-	if m.fail != nil && !m.retain {
+	m.mu.Lock()
+	fail := m.fail
+	if m.fails > 0 && m.ended >= m.fails {
+		fail = nil
+	}
+	m.mu.Unlock()
+	if fail != nil && !m.retain {
 		_ = removeContainers(context.Background(), m.engine, name) // the fake doesn't fail here
 	}
-	return m.fail
+	return fail
 }
 
 func (m *fakeMaker) awaitEnd(name string) {

@@ -257,3 +257,26 @@ func TestNewRefuses(t *testing.T) {
 		t.Error("a runtime was found in an empty folder")
 	}
 }
+
+func TestSlowBootIsTriedAgain(t *testing.T) {
+	slow := errors.New(`could not find a log line that matches "Reached target .*Multi-User System.*"`)
+	for what, tc := range map[string]struct {
+		maker *fakeMaker
+		calls int
+		text  string
+	}{
+		"once more is enough": {&fakeMaker{fail: slow, fails: 1}, 2, "kubeconfig"}, // which the fake doesn't write
+		"never":               {&fakeMaker{fail: slow}, bootTries, "didn't boot in time"},
+		"another failure":     {&fakeMaker{fail: errors.New("no space left on device")}, 1, "disk is full"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			m := tc.maker
+			d, e := newTestDriver(t, m)
+			_, err := d.Create(t.Context(), "c", lab.DefaultClusterSpec(), nil)
+			if err == nil || m.ended != tc.calls || !strings.Contains(err.Error(), tc.text) {
+				t.Errorf("kind was called %d times, want %d; %v", m.ended, tc.calls, err)
+			}
+			wantNothing(t, d, e)
+		})
+	}
+}

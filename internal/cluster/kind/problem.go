@@ -57,7 +57,7 @@ var sentences = []struct {
 		ZhTW: "Podman 沒有回應。請啟動它（podman machine start，或 systemctl --user start podman.socket）再試一次。",
 		En:   "Podman doesn't answer. Start it (podman machine start, or systemctl --user start podman.socket) and try again."}},
 	{[]string{"port is already allocated"}, portTaken}, {[]string{"address already in use"}, portTaken},
-	{[]string{"too many open files"}, inotify}, {[]string{"inotify"}, inotify}, {[]string{"could not find a log line that matches"}, inotify},
+	{[]string{"too many open files"}, inotify}, {[]string{"inotify"}, inotify}, {[]string{slowBoot}, lateBoot},
 	{[]string{"no space left on device"}, lab.Text{
 		ZhTW: "磁碟滿了，叢集無法啟動。請清出空間（docker system df 會列出用量，docker image prune 會移除沒在用的映像檔）再試一次。",
 		En:   "The disk is full, so the cluster can't start. Make room (docker system df shows what is used, docker image prune removes unused images) and try again."}},
@@ -79,6 +79,9 @@ var (
 	inotify = lab.Text{
 		ZhTW: "這台機器的 inotify 監看數量不夠。請執行：sudo sysctl fs.inotify.max_user_watches=1048576 fs.inotify.max_user_instances=8192，再試一次。",
 		En:   "This machine allows too few inotify watches. Run: sudo sysctl fs.inotify.max_user_watches=1048576 fs.inotify.max_user_instances=8192, and try again."}
+	lateBoot = lab.Text{
+		ZhTW: "節點沒有及時開機：這台機器太忙，或 inotify 監看數量不夠。請稍候再試；若一再發生，請執行：sudo sysctl fs.inotify.max_user_watches=1048576 fs.inotify.max_user_instances=8192。",
+		En:   "The nodes didn't boot in time: this machine is too busy, or allows too few inotify watches. Try again in a moment; if it goes on, run: sudo sysctl fs.inotify.max_user_watches=1048576 fs.inotify.max_user_instances=8192."}
 	rateLimited = lab.Text{
 		ZhTW: "映像檔倉庫暫時拒絕下載（次數過多）。請稍後再試、先執行 docker login，或用 --kind-image 指定已經在這台機器上的映像檔。",
 		En:   "The image registry refuses downloads for now (too many requests). Try later, run docker login first, or name an image that is on this machine with --kind-image."}
