@@ -120,6 +120,11 @@ func (s *Server) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if q.Kind != course.InCluster { // which can't come back without its cluster
+		if _, err := s.remember(r.Context(), learnerOf(r), l, q, correct, s.Now()); err != nil {
+			return err
+		}
+	}
 	v := verdict(q, a)
 	if said != nil {
 		v.Why = said

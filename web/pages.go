@@ -70,6 +70,10 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := ui.HomePage{Page: s.newPage(r, "Kubistro"), Go: "/"}
+	var err error
+	if p.Due, err = s.due(r.Context(), learnerOf(r), p.Page); err != nil {
+		return err
+	}
 	for _, c := range s.Library.All() {
 		progress, err := s.progressOf(r.Context(), learnerOf(r), c)
 		if err != nil {
@@ -116,6 +120,7 @@ func (s *Server) course(w http.ResponseWriter, r *http.Request) error {
 	}
 	p := ui.CoursePage{Page: s.newPage(r, ""), Percent: progress.percent()}
 	p.Name, p.Summary = p.In(c.Title), p.In(c.Summary)
+	p.Quizzes = templ.SafeURL("/quizzes#" + c.ID)
 	p.Title = p.Name + " · Kubistro"
 	next := nextLevel(c, progress)
 	for _, l := range c.Levels {

@@ -35,6 +35,8 @@ func (s *Server) table() []route {
 		{"GET", "/", page, s.home},
 		{"GET", "/courses/{course}", page, s.course},
 		{"GET", "/courses/{course}/{level}", page, s.level},
+		{"GET", "/quizzes", page, s.quizzes},
+		{"GET", "/glossary", page, s.glossary},
 
 		{"PUT", "/api/v1/preferences", call, s.setTheme},
 		{"GET", "/api/v1/courses", call, s.listCourses},
@@ -43,6 +45,8 @@ func (s *Server) table() []route {
 		{"PUT", level + "/quiz/{question}", call, s.answerQuestion},
 		{"DELETE", level + "/quiz", call, s.clearQuiz},
 		{"GET", level + "/files/*", call, s.lessonFile},
+		{"GET", "/api/v1/quizzes", call, s.practice},
+		{"POST", "/api/v1/quizzes/answers", call, s.practiceAnswers},
 
 		{"POST", "/api/v1/sessions", heavy, s.openSession},
 		{"GET", "/api/v1/sessions", call, s.listSessions},
@@ -118,6 +122,7 @@ func (s *Server) routes() http.Handler {
 	r.Get("/readyz", s.readyz)
 	r.Method("GET", "/metrics", s.metrics.handler())
 	r.Method("GET", "/assets/*", s.assets)
+	r.Get(worker, s.quizWorker)
 	r.Get("/favicon.ico", s.favicon)
 	r.With(sandboxed).Handle(proxyPrefix+"*", s.Lab.KubernetesProxy())
 	r.NotFound(s.notFound)

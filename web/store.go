@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"kubistro/internal/lab"
+	"kubistro/internal/quiz"
 )
 
 // Store is what the server remembers of learners by itself.
@@ -14,6 +15,7 @@ type Store interface {
 	See(ctx context.Context, id lab.LearnerID) error
 	SetLang(ctx context.Context, id lab.LearnerID, lang lab.Lang) error
 	Answers
+	Practice
 	Progress
 }
 
@@ -23,6 +25,13 @@ type Answers interface {
 	// Answers lists the answers in a course; an empty level means all.
 	Answers(ctx context.Context, learner lab.LearnerID, course, level string) ([]Answer, error)
 	ClearAnswers(ctx context.Context, learner lab.LearnerID, course, level string) error
+}
+
+// Practice is what is kept of quiz questions that come back.
+type Practice interface {
+	Memories(ctx context.Context, learner lab.LearnerID) ([]quiz.Memory, error)
+	// Remember changes what is kept of a question; change gets an empty memory when there is none.
+	Remember(ctx context.Context, learner lab.LearnerID, course, question string, change func(quiz.Memory) quiz.Memory) (quiz.Memory, error)
 }
 
 // Progress is what is kept of the learner's work.

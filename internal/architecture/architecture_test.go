@@ -22,7 +22,8 @@ var allowed = map[string][]string{
 	"internal/shell":                     {},
 	"internal/checker":                   {"internal/lab"},
 	"internal/course":                    {"internal/lab", "internal/checker"},
-	"internal/store":                     {"internal/lab"},
+	"internal/quiz":                      {},
+	"internal/store":                     {"internal/lab", "internal/quiz"},
 	"internal/testprocess":               {},
 	"internal/labclient":                 {"internal/testprocess"},
 	"internal/systemtest":                {"internal/lab", "internal/labclient"},
@@ -46,7 +47,7 @@ var allowed = map[string][]string{
 	"internal/cluster/kind":              {"internal/lab", "internal/cluster", "internal/clusterhost/balancer", "internal/clusterhost/loops", "internal/clusterhost/noderules", "internal/clusterhost/pace", "internal/clusterhost/street"},
 	"internal/session":                   {"internal/lab", "internal/shell", "internal/cluster", "internal/checker", "internal/course", "internal/terminal", "internal/store"},
 	"internal/verify":                    {"internal/lab", "internal/cluster", "internal/checker", "internal/course", "internal/terminal", "internal/store", "internal/session"},
-	"web":                                {"internal/lab", "internal/course", "internal/checker", "internal/session", "internal/store", "internal/terminal"},
+	"web":                                {"internal/lab", "internal/course", "internal/checker", "internal/session", "internal/store", "internal/terminal", "internal/quiz"},
 }
 
 // outside lists the modules that only some areas may import.

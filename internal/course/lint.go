@@ -43,7 +43,7 @@ func Lint(fsys fs.FS, pantry []Repository) []Fault {
 		m.seen = maps.Clone(shared.seen)
 		faults = append(append(faults, m.lint()...), m.useless()...)
 	}
-	return sorted(faults)
+	return sorted(append(faults, lintGlossary(fsys, l)...))
 }
 
 // manifests looks through the YAML files of a level's subfolders.

@@ -28,7 +28,7 @@ func load(fsys, shared fs.FS) (*Library, Faults) {
 		shared = fsys
 	}
 	l := &Library{}
-	var faults Faults
+	terms, faults := glossary(shared)
 	folders, err := fs.ReadDir(fsys, ".")
 	if err != nil {
 		return nil, Faults{{File: ".", Message: err.Error()}}
@@ -40,7 +40,7 @@ func load(fsys, shared fs.FS) (*Library, Faults) {
 		if _, err := fs.Stat(fsys, path.Join(f.Name(), "course.yaml")); err != nil {
 			continue
 		}
-		b := &builder{fsys: fsys, shared: shared, course: &Course{ID: f.Name()}, ids: map[string]string{}}
+		b := &builder{fsys: fsys, shared: shared, course: &Course{ID: f.Name(), Glossary: terms}, ids: map[string]string{}}
 		b.build()
 		l.Courses = append(l.Courses, b.course)
 		faults = append(faults, b.faults...)
@@ -143,6 +143,7 @@ func (b *builder) lessons(l *Level, dir string) {
 			continue
 		}
 		doc, faults := parseLesson(l, name, lang, raw)
+		newLinker(b.course.Glossary, lang).document(doc)
 		l.Lesson[lang] = doc
 		b.faults = append(b.faults, faults...)
 	}

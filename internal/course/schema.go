@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Schema is the JSON Schema of course.yaml, level.yaml and quiz.yaml:
-// an object with one schema for each under "$defs" (course, level, quiz).
+// Schema is the JSON Schema of course.yaml, level.yaml, quiz.yaml and glossary.yaml:
+// an object with one schema for each under "$defs" (course, level, quiz, glossary).
 func Schema() []byte {
 	schema := map[string]any{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -17,6 +17,8 @@ func Schema() []byte {
 			"course": schemaOf(reflect.TypeFor[courseFile](), ""),
 			"level":  schemaOf(reflect.TypeFor[levelFile](), ""),
 			"quiz":   schemaOf(reflect.TypeFor[quizFile](), ""),
+
+			"glossary": schemaOf(reflect.TypeFor[glossaryFile](), ""),
 		},
 	}
 	out, err := json.MarshalIndent(schema, "", "  ")
@@ -38,10 +40,11 @@ func spellings(enum string) []any {
 	return out
 }
 
-// SchemaOf is the JSON Schema of one kind of file, course, level or quiz, as editors want it; false for another kind.
+// SchemaOf is the JSON Schema of one kind of file, course, level, quiz or glossary, as editors want it; false for another kind.
 func SchemaOf(kind string) ([]byte, bool) {
 	t, known := map[string]reflect.Type{
 		"course": reflect.TypeFor[courseFile](), "level": reflect.TypeFor[levelFile](), "quiz": reflect.TypeFor[quizFile](),
+		"glossary": reflect.TypeFor[glossaryFile](),
 	}[kind]
 	if !known {
 		return nil, false

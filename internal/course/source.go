@@ -221,3 +221,16 @@ type optionNode struct {
 	Why    prose  `yaml:"why" rule:"required" doc:"why it is right, or wrong, or comes here"`
 	Right  bool   `yaml:"right"`
 }
+
+type glossaryFile struct {
+	Terms []termNode `yaml:"terms" rule:"required" doc:"in the order in which they are taught"`
+}
+
+type termNode struct {
+	ID       word   `yaml:"id" rule:"required" doc:"a slug, the term's place on the page"`
+	Term     word   `yaml:"term" rule:"required" doc:"as Kubernetes spells it"`
+	Forms    []word `yaml:"forms" rule:"required" doc:"how lessons write it, in any language; capitals matter"`
+	Metaphor prose  `yaml:"metaphor" rule:"required" doc:"what it is in the restaurant"`
+	Truth    prose  `yaml:"truth" rule:"required" doc:"one line without the metaphor"`
+	Taught   []word `yaml:"taught" rule:"required" doc:"COURSE/LEVEL, at least one; their lessons have to use the term"`
+}

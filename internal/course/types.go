@@ -42,6 +42,8 @@ type Course struct {
 	Spec    lab.ClusterSpec
 	Cast    []Person
 	Levels  []*Level
+	// Glossary is the terms that the course's lessons link to; courses share them.
+	Glossary []*Term
 }
 
 // Person is somebody of the story who speaks in asides.
@@ -213,6 +215,7 @@ type Document struct {
 	Lang     lab.Lang
 	Title    string
 	Sections []Section
+	Terms    []string // ids of the glossary's terms, as the lesson uses them first
 }
 
 // Section is what stands under one heading of level 2 (the first section may have none).

@@ -1,5 +1,5 @@
 // Package store keeps what must survive a restart of the server: learners,
-// sessions, progress, quiz answers, event streams, kubeconfig tokens and
+// sessions, progress, quiz answers and when questions come back, event streams, kubeconfig tokens and
 // terminal history. It owns the SQL and its migrations; it knows nothing of
 // clusters, lessons or HTTP.
 package store

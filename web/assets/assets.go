@@ -120,6 +120,17 @@ func (b *Bundle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
+// ServeNamed answers with an asset under a name of the caller's, which must not let browsers keep it for long.
+func (b *Bundle) ServeNamed(w http.ResponseWriter, r *http.Request, name string) {
+	f, ok := b.files[b.names[name]]
+	if !ok {
+		http.Error(w, "no such asset", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", f.contentType)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.plain))
+}
+
 func acceptsGzip(r *http.Request) bool {
 	if r.Header.Get("Range") != "" {
 		return false

@@ -52,7 +52,7 @@ await mkdir(dist, { recursive: true });
 for (const name of await readdir(dist)) if (name !== ".keep") await rm(path.join(dist, name), { recursive: true });
 
 const result = await build({
-  entryPoints: { main: path.join(here, "src/main.ts"), style: path.join(here, "src/css/main.css") },
+  entryPoints: { main: path.join(here, "src/main.ts"), style: path.join(here, "src/css/main.css"), "quizzes-worker": path.join(here, "src/quizzes-worker.ts") },
   bundle: true,
   minify: true,
   format: "esm",
@@ -76,7 +76,7 @@ async function emit(name, content) {
 }
 for (const file of result.outputFiles) {
   const name = path.basename(file.path);
-  if (name === "main.js") await emit("main.js", file.contents);
+  if (name === "main.js" || name === "quizzes-worker.js") await emit(name, file.contents);
   if (name === "style.css") await emit("main.css", file.contents);
 }
 await emit("icons.svg", await sprite());

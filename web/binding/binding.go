@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kubistro/internal/lab"
+	"kubistro/internal/quiz"
 	"kubistro/internal/session"
 	"kubistro/internal/store"
 	"kubistro/internal/terminal"
@@ -138,6 +139,14 @@ func answerOf(a store.Answer) (web.Answer, error) {
 
 func (d database) ClearAnswers(ctx context.Context, learner lab.LearnerID, course, level string) error {
 	return d.s.ClearAnswers(ctx, learner, course, level)
+}
+
+func (d database) Memories(ctx context.Context, learner lab.LearnerID) ([]quiz.Memory, error) {
+	return d.s.Memories(ctx, learner)
+}
+
+func (d database) Remember(ctx context.Context, learner lab.LearnerID, course, question string, change func(quiz.Memory) quiz.Memory) (quiz.Memory, error) {
+	return d.s.Remember(ctx, learner, course, question, change)
 }
 
 func (d database) Done(ctx context.Context, learner lab.LearnerID, course string) (map[string]bool, error) {

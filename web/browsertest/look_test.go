@@ -46,6 +46,13 @@ func TestLook(t *testing.T) {
 				}
 				visit("home", "/")
 				visit("course", "/courses/restaurant")
+				visit("quizzes", "/quizzes")
+				b.wait("the questions", loaded)
+				b.shot(name + "-quizzes")
+				b.do(`document.querySelector(".js-form").requestSubmit()`)
+				b.wait("a question", shown+" !== ''")
+				b.shot(name + "-quizzes-question")
+				b.fits("a question of the quizzes")
 				b.forgive("404")
 				visit("missing", "/nothing/here")
 

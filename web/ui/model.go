@@ -62,7 +62,99 @@ type HomePage struct {
 	Courses []Card
 	Go      templ.SafeURL // the one clear next step
 	Started bool
+	Due     []DueLine
 }
+
+// DueLine is a level with quiz questions that come back now.
+type DueLine struct {
+	Course, Level string
+	Count         int
+	Link          templ.SafeURL
+}
+
+// due is how many questions come back.
+func (p HomePage) due() int {
+	n := 0
+	for _, l := range p.Due {
+		n += l.Count
+	}
+	return n
+}
+
+// GlossaryPage is the list of terms.
+type GlossaryPage struct {
+	Page
+	Terms []GlossaryEntry
+}
+
+// GlossaryEntry is a term with where it is taught.
+type GlossaryEntry struct {
+	ID, Name, Metaphor, Truth string
+	Taught                    []GlossaryLink
+}
+
+// GlossaryLink is a level that teaches a term.
+type GlossaryLink struct {
+	Title string
+	Link  templ.SafeURL
+}
+
+// QuizzesPage is the page of quizzes without a cluster.
+type QuizzesPage struct {
+	Page
+	Worker  string // the script that keeps the page
+	Seed    string // of the order of options
+	Courses []QuizCourse
+}
+
+// QuizCourse is a course that has questions.
+type QuizCourse struct {
+	ID, Title string
+	Levels    []QuizLevel
+}
+
+// count is how many questions the course has.
+func (c QuizCourse) count() int {
+	n := 0
+	for _, l := range c.Levels {
+		n += len(l.Questions)
+	}
+	return n
+}
+
+// QuizLevel is a level's questions; LeftOut are those that need a cluster.
+type QuizLevel struct {
+	ID        string
+	Number    int
+	Title     string
+	Link      templ.SafeURL
+	Questions []*course.Question
+	LeftOut   int
+}
+
+// leftOut are the levels that have questions which need a cluster.
+func (p QuizzesPage) leftOut() []QuizLevel {
+	var out []QuizLevel
+	for _, c := range p.Courses {
+		for _, l := range c.Levels {
+			if l.LeftOut > 0 {
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
+func (p QuizzesPage) count() int {
+	n := 0
+	for _, c := range p.Courses {
+		n += c.count()
+	}
+	return n
+}
+
+// level is what the parts of a lesson's quiz need to draw a question.
+func (p QuizzesPage) level() LevelPage { return LevelPage{Page: p.Page, Seed: p.Seed} }
 
 // CoursePage is the list of a course's levels.
 type CoursePage struct {
@@ -71,6 +163,7 @@ type CoursePage struct {
 	Summary string
 	Percent int
 	Levels  []Card
+	Quizzes templ.SafeURL
 }
 
 // LevelPage is the lab.
@@ -113,6 +206,10 @@ func levelLink(l *course.Level) templ.SafeURL {
 
 func exerciseLink(e *course.Exercise) templ.SafeURL {
 	return levelLink(e.Level) + templ.SafeURL("#exercise-"+e.ID)
+}
+
+func quizzesLink(l *course.Level) templ.SafeURL {
+	return templ.SafeURL("/quizzes#" + l.Course.ID + "/" + l.ID)
 }
 
 // LevelLink is the address of a level's page.

@@ -92,7 +92,7 @@ func exercise(l *course.Level, id, letter string, title, task lab.Text, checks .
 func questions() []*course.Question {
 	return []*course.Question{
 		{
-			ID: "new-pod", Kind: course.OneOf, HTML: both("<p>哪一件事會得到一個<strong>新的</strong> Pod？</p>", "<p>Which of these gives a <strong>new</strong> Pod?</p>"),
+			ID: "new-pod", Kind: course.OneOf, Topic: "restarts", HTML: both("<p>哪一件事會得到一個<strong>新的</strong> Pod？</p>", "<p>Which of these gives a <strong>new</strong> Pod?</p>"),
 			Options: []course.Option{
 				{ID: "crash", HTML: both("容器當掉", "The container crashes"), WhyHTML: both("kubelet 會在原地重新啟動，同一個 Pod。", "The kubelet starts it again in place: the same Pod.")},
 				{ID: "delete", Right: true, HTML: both("Deployment 底下的 Pod 被刪除", "A Pod of a Deployment is deleted"), WhyHTML: both("對，ReplicaSet 數到少一個就補。", "Yes: the ReplicaSet counts one too few.")},
@@ -132,7 +132,7 @@ func questions() []*course.Question {
 			},
 		},
 		{
-			ID: "sign", Kind: course.Typed, HTML: both("<p>結束前收到哪個訊號？</p>", "<p>Which signal comes first at the end?</p>"), Otherwise: both("想想「把菜做完」。", "Think of “finish your dish”."),
+			ID: "sign", Kind: course.Typed, Topic: "signals", HTML: both("<p>結束前收到哪個訊號？</p>", "<p>Which signal comes first at the end?</p>"), Otherwise: both("想想「把菜做完」。", "Think of “finish your dish”."),
 			Options: []course.Option{
 				{ID: "term", Right: true, Accept: []string{"SIGTERM", "TERM", "15"}, WhyHTML: both("先請他收尾。", "It asks first.")},
 				{ID: "kill", Accept: []string{"SIGKILL"}, WhyHTML: both("那是最後。", "That is the last one.")},

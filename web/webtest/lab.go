@@ -105,6 +105,13 @@ func (l *Lab) Only() *Session {
 	return nil
 }
 
+// Count is how many sessions there are.
+func (l *Lab) Count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.sessions)
+}
+
 // Open is part of web.Lab.
 func (l *Lab) Open(_ context.Context, learner lab.LearnerID, course string) (lab.Session, bool, error) {
 	l.mu.Lock()

@@ -3,9 +3,11 @@ package webtest
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 
 	"kubistro/internal/lab"
+	"kubistro/internal/quiz"
 	"kubistro/web"
 )
 
@@ -16,12 +18,13 @@ type Store struct {
 	mu       sync.Mutex
 	learners map[lab.LearnerID]lab.Lang
 	answers  []web.Answer
+	memories map[lab.LearnerID][]quiz.Memory
 	done     map[string]bool
 }
 
 // NewStore makes an empty Store whose record is that of l's sessions.
 func NewStore(l *Lab) *Store {
-	return &Store{lab: l, learners: map[lab.LearnerID]lab.Lang{}, done: map[string]bool{}}
+	return &Store{lab: l, learners: map[lab.LearnerID]lab.Lang{}, memories: map[lab.LearnerID][]quiz.Memory{}, done: map[string]bool{}}
 }
 
 var _ web.Store = (*Store)(nil)
@@ -107,6 +110,40 @@ func (s *Store) ClearAnswers(_ context.Context, learner lab.LearnerID, course, l
 	}
 	s.answers = kept
 	return nil
+}
+
+// Memories is part of web.Store.
+func (s *Store) Memories(_ context.Context, learner lab.LearnerID) ([]quiz.Memory, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.memories[learner]), nil
+}
+
+// Remember is part of web.Store.
+func (s *Store) Remember(_ context.Context, learner lab.LearnerID, course, question string, change func(quiz.Memory) quiz.Memory) (quiz.Memory, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := func(m quiz.Memory) bool { return m.Course == course && m.Question == question }
+	i := slices.IndexFunc(s.memories[learner], of)
+	if i < 0 {
+		i = len(s.memories[learner])
+		s.memories[learner] = append(s.memories[learner], quiz.Memory{})
+	}
+	m := change(s.memories[learner][i])
+	m.Course, m.Question = course, question
+	s.memories[learner][i] = m
+	return m, nil
+}
+
+// Practised lists what is kept of everybody's answers.
+func (s *Store) Practised() []quiz.Memory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []quiz.Memory
+	for _, list := range s.memories {
+		out = append(out, list...)
+	}
+	return out
 }
 
 // Done is part of web.Store.

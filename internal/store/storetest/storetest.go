@@ -25,6 +25,8 @@ func Run(t *testing.T, open func(t *testing.T) *store.Store) {
 		{"exercises", testExercises},
 		{"exercise updates at once", testExerciseRace},
 		{"quiz answers", testAnswers},
+		{"practice", testPractice},
+		{"practice at once", testPracticeAtOnce},
 		{"events", testEvents},
 		{"events are pruned", testPrune},
 		{"event writers and readers at once", testEventsConcurrently},

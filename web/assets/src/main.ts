@@ -13,6 +13,7 @@ import { KitchenSwitches } from "./kitchen-switches.ts";
 import { Outside } from "./outside.ts";
 import { followCourses } from "./preview.ts";
 import { Quiz } from "./quiz.ts";
+import { Quizzes } from "./quizzes.ts";
 import { RecordView } from "./record.ts";
 import { recall } from "./remember.ts";
 import { Terminals } from "./terminals.ts";
@@ -87,4 +88,5 @@ function startLab(root: HTMLElement): void {
 setLang(document.documentElement.lang);
 for (const e of all(".js-theme")) new ThemeSwitch(e);
 for (const e of all(".js-lab")) startLab(e);
+for (const e of all(".js-quizzes")) new Quizzes(e);
 if (document.body.hasAttribute("data-preview")) followCourses();

@@ -12,7 +12,11 @@ export class Quiz {
     private readonly path: string,
   ) {
     for (const f of all<HTMLFormElement>(".js-question", root)) {
-      const q = new Question(f, path, () => this.score());
+      const q = new Question(
+        f,
+        (id, answer) => send<Verdict>("PUT", `${path}/quiz/${encodeURIComponent(id)}`, { answer }),
+        () => this.score(),
+      );
       this.questions.set(q.id, q);
     }
     find(".js-quiz-clear", root)?.addEventListener("click", () => void this.clear());
@@ -52,14 +56,17 @@ export class Quiz {
   }
 }
 
-class Question {
+/** Judges an answer; fails with an error for people. */
+export type Judge = (question: string, answer: string[]) => Promise<Verdict>;
+
+export class Question {
   readonly id: string;
   verdict: Verdict | undefined;
   private readonly kind: string;
 
   constructor(
     private readonly form: HTMLFormElement,
-    private readonly path: string,
+    private readonly judge: Judge,
     private readonly changed: () => void,
   ) {
     this.id = form.dataset.question ?? "";
@@ -200,7 +207,7 @@ class Question {
       return;
     }
     try {
-      this.show(await send<Verdict>("PUT", `${this.path}/quiz/${encodeURIComponent(this.id)}`, { answer }));
+      this.show(await this.judge(this.id, answer));
       this.changed();
       const next = find<HTMLElement>(".js-retry:not([hidden])", this.form);
       if (next && this.form.contains(document.activeElement)) next.focus();
