@@ -46,6 +46,7 @@ func TestLook(t *testing.T) {
 				}
 				visit("home", "/")
 				visit("course", "/courses/restaurant")
+				visit("glossary", "/glossary")
 				visit("quizzes", "/quizzes")
 				b.wait("the questions", loaded)
 				b.shot(name + "-quizzes")

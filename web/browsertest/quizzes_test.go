@@ -96,6 +96,21 @@ func TestQuizzes(t *testing.T) {
 	b.wait("the end of the list", "!document.querySelector('.js-next').hidden && document.querySelector('.js-next').textContent.includes('result')")
 }
 
+// TestTermsExplainThemselves comes to a term by keyboard: it shows its line, and Escape takes that away.
+func TestTermsExplainThemselves(t *testing.T) {
+	b, _, _ := openLab(t, "en", nil)
+	b.do(`document.querySelector(".term a").focus()`)
+	const tip = "getComputedStyle(document.querySelector('.term-tip')).display"
+	b.wait("the explanation", tip+" === 'block' && document.querySelector('.term-tip').textContent.includes('scheduled')")
+	b.fits("the explanation of a term")
+	b.shot("term")
+	b.run(chromedp.KeyEvent(kb.Escape))
+	b.wait("quiet", tip+" === 'none'")
+	if got := js[string](b, "document.activeElement.getAttribute('href')"); got != "/glossary#pod" {
+		t.Errorf("the focus is on %q", got)
+	}
+}
+
 // TestQuizzesWithoutNetwork pulls the plug: the page goes on, comes back after a reload, and its answers arrive later.
 func TestQuizzesWithoutNetwork(t *testing.T) {
 	s := webtest.NewServer(t, nil)

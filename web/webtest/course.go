@@ -17,6 +17,10 @@ func Library() *course.Library {
 		Summary: both("從一位廚師倒下開始，看懂 Kubernetes 的每個名字為什麼存在。", "From the first cook who falls: why every name in Kubernetes exists."),
 		Spec:    lab.DefaultClusterSpec(),
 	}
+	c.Glossary = []*course.Term{
+		{ID: "pod", Name: "Pod", Metaphor: both("站在一個崗位上的廚師", "a cook at a station"), Truth: both("Kubernetes 排程的最小單位。", "The smallest thing that is scheduled."), Taught: []course.Place{{Course: "restaurant", Level: "1"}}},
+		{ID: "ingress", Name: "Ingress", Metaphor: both("貼在大門口的帶位規則", "the seating rules posted at the main door"), Truth: both("只是規則。", "Rules, no more."), Taught: []course.Place{{Course: "restaurant", Level: "3"}, {Course: "compose", Level: "3"}}},
+	}
 	c.Levels = []*course.Level{levelOne(c)}
 	for i, t := range []lab.Text{
 		both("每次都換分機", "A new extension every time"), both("街上的客人", "The guests in the street"),
@@ -142,6 +146,11 @@ func questions() []*course.Question {
 	}
 }
 
+// term is a link to the glossary as package course makes it.
+func term(truth string) string {
+	return `<span class="term"><a href="/glossary#pod" target="glossary" aria-describedby="term-pod">Pod</a><span class="term-tip" role="tooltip" id="term-pod">` + truth + `</span></span>`
+}
+
 func document(l *course.Level, lang lab.Lang) *course.Document {
 	in := func(zh, en string) string { return both(zh, en).In(lang) }
 	html := func(id, zh, en string) course.Block {
@@ -153,7 +162,7 @@ func document(l *course.Level, lang lab.Lang) *course.Document {
 	d := &course.Document{Lang: lang, Title: l.Title.In(lang), Sections: []course.Section{
 		{ID: "noon", Title: in("星期五中午", "Friday noon"), Blocks: []course.Block{
 			html("noon-1", "<p>12:03，2 號廚房跳電。三位燒烤台的廚師不見了，<strong>沒有人打電話給老闆</strong>。</p>", "<p>12:03, the breaker of kitchen 2 trips. Three grill cooks are gone, and <strong>nobody calls the owner</strong>.</p>"),
-			{ID: "noon-2", Kind: course.BlockAside, Speaker: maya, HTML: in("<p>「少了幾個？三個。那就再請三個。」</p>", "<p>“How many are missing? Three. Then I hire three.”</p>")},
+			{ID: "noon-2", Kind: course.BlockAside, Speaker: maya, HTML: in("<p>「少了幾個？三個。那就再請三個"+term("最小單位")+"。」</p>", "<p>“How many are missing? Three. Then I hire three more "+term("The smallest thing that is scheduled.")+".”</p>")},
 			{ID: "noon-3", Kind: course.BlockDiagram, Text: "whiteboard ──▶ manager ──▶ kitchens\n grill: 3        counts      ☺ ☺ ☺", HTML: in("<p>白板、經理、廚房。</p>", "<p>Whiteboard, manager, kitchens.</p>")},
 		}},
 		{ID: "alone", Title: in("單獨的廚師", "A cook on their own"), Blocks: []course.Block{

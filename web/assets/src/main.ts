@@ -17,6 +17,7 @@ import { Quizzes } from "./quizzes.ts";
 import { RecordView } from "./record.ts";
 import { recall } from "./remember.ts";
 import { Terminals } from "./terminals.ts";
+import { explainTerms } from "./terms.ts";
 import { setLang } from "./texts.ts";
 import { ThemeSwitch } from "./theme.ts";
 
@@ -58,6 +59,7 @@ function startLab(root: HTMLElement): void {
   new IdleWatch(root, lab);
   new LevelProgress(lab, Number(root.dataset.total));
   liveValues(lesson, lab);
+  explainTerms(lesson);
 
   const run = (text: string) => {
     show("terminal", true);
