@@ -102,6 +102,9 @@ func TestTermsExplainThemselves(t *testing.T) {
 	b.do(`document.querySelector(".term a").focus()`)
 	const tip = "getComputedStyle(document.querySelector('.term-tip')).display"
 	b.wait("the explanation", tip+" === 'block' && document.querySelector('.term-tip').textContent.includes('scheduled')")
+	// A window without the focus of the desktop, as here, sends no such event by itself.
+	b.do(`document.querySelector(".term").dispatchEvent(new FocusEvent("focusin"))`)
+	b.wait("it within the lesson", "document.querySelector('.term-tip').getBoundingClientRect().right <= document.querySelector('.js-lesson').getBoundingClientRect().right")
 	b.fits("the explanation of a term")
 	b.shot("term")
 	b.run(chromedp.KeyEvent(kb.Escape))
