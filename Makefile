@@ -80,6 +80,10 @@ test: build chromium ## Go, TypeScript and browser tests
 	@# One package at a time: several measure what a learner feels, and share two cores with a browser.
 	@go test -json -vet=off -count=1 -p 1 -timeout 25m ./... | go run ./hack/testreport -tap bin/typescript.tap
 
+.PHONY: verify
+verify: build ## every exercise and lesson of every course, as learners would do them; VERIFY=restaurant/1 for some
+	@bin/labserver verify --workers 4 --report bin/verify.xml $(VERIFY)
+
 .PHONY: chromium
 chromium:
 	@hack/chromium
