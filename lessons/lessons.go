@@ -6,5 +6,5 @@ import "embed"
 
 // FS has one folder per course, and shared: manifests that any course may use.
 //
-//go:embed all:compose all:restaurant shared
+//go:embed all:compose all:platform all:restaurant shared
 var FS embed.FS
