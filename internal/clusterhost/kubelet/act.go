@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kubistro/internal/clusterhost/pace"
 	"kubistro/internal/clusterhost/pantry/cgroup"
@@ -194,7 +195,7 @@ func (w *worker) over() bool {
 		if s.kind != kindRegular {
 			continue
 		}
-		if s.cur == nil || s.rerun || s.cur.state.Phase != containerExited || s.cur.resized || shouldRestart(w.pod, s.spec, s.cur.state.ExitCode) {
+		if s.cur == nil || s.rerun || s.cur.state.Phase != containerExited || s.cur.renewed || shouldRestart(w.pod, s.spec, s.cur.state.ExitCode) {
 			return false
 		}
 	}
@@ -219,7 +220,7 @@ func (w *worker) wants(s *slot) bool {
 	case s.cur.state.Phase != containerExited:
 		return false
 	}
-	return s.cur.resized || shouldRestart(w.pod, s.spec, s.cur.state.ExitCode)
+	return s.cur.renewed || shouldRestart(w.pod, s.spec, s.cur.state.ExitCode)
 }
 
 func (s *slot) running() bool { return s.cur != nil && s.cur.state.Phase == containerRunning }
@@ -268,19 +269,30 @@ func (w *worker) initialize(ctx context.Context) bool {
 	return true
 }
 
-// restartUnhealthy ends a container that a probe condemned.
+// restartUnhealthy ends a container that a probe condemned, or whose image was changed, which
+// starts it again whatever the restart policy says: kuberuntime_manager.go, computePodActions.
 func (w *worker) restartUnhealthy(ctx context.Context, s *slot, again bool) {
 	w.mu.Lock()
 	inst := s.cur
-	if inst == nil || inst.unhealthy == "" || inst.killing || inst.state.Phase != containerRunning {
+	if inst == nil || inst.killing || inst.state.Phase != containerRunning {
+		w.mu.Unlock()
+		return
+	}
+	changed := inst.asked != "" && inst.asked != s.spec.Image
+	if !changed && inst.unhealthy == "" {
 		w.mu.Unlock()
 		return
 	}
 	msg := fmt.Sprintf("Container %s failed %s probe", s.name, inst.unhealthy)
+	grace := w.probeGrace(s, inst.unhealthy)
+	if changed {
+		msg = fmt.Sprintf("Container %s definition changed", s.name)
+		grace = ptr.Deref(w.pod.Spec.TerminationGracePeriodSeconds, minimumGrace)
+		inst.renewed, again = true, true
+	}
 	if again {
 		msg += ", will be restarted"
 	}
-	grace := w.probeGrace(s, inst.unhealthy)
 	w.mu.Unlock()
 	w.kill(ctx, s, inst, msg, grace)
 }
@@ -305,7 +317,7 @@ func (w *worker) tryStart(ctx context.Context, s *slot) bool {
 	now := w.b.k.clock.Now()
 	w.mu.Lock()
 	var ended *containerState
-	if s.cur != nil && s.cur.state.Phase == containerExited && !s.cur.stale && !s.cur.resized {
+	if s.cur != nil && s.cur.state.Phase == containerExited && !s.cur.stale && !s.cur.renewed {
 		st := s.cur.state
 		ended = &st
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func podYAML(name, spec string) string {
@@ -211,6 +212,23 @@ func TestProbes(t *testing.T) {
 	}
 	h.mustExec(t, ns, "start", "touch", "/tmp/ok")
 	h.event(t, ns, "start", "Killing", "Container c failed liveness probe, will be restarted")
+}
+
+// A running Pod's image can be changed, and its container starts again whatever the restart policy says.
+func TestImageOfRunningPodChanges(t *testing.T) {
+	t.Parallel()
+	h := cluster(t)
+	ns := h.space(t)
+	h.apply(t, ns, podYAML("p", `{restartPolicy: Never, terminationGracePeriodSeconds: 1, containers: [{name: c, image: "grill-cook:1.4"}]}`))
+	h.pod(t, ns, "p", running)
+	patch := []byte(`{"spec":{"containers":[{"name":"c","image":"grill-cook:1.5"}]}}`)
+	if _, err := h.client.CoreV1().Pods(ns).Patch(t.Context(), "p", types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if c := container(h.pod(t, ns, "p", restarts(1))); c.RestartCount != 1 || c.Image != "docker.io/library/grill-cook:1.5" {
+		t.Errorf("after the change: %d restarts, image %s", c.RestartCount, c.Image)
+	}
+	h.event(t, ns, "p", "Killing", "Container c definition changed, will be restarted")
 }
 
 func TestTermination(t *testing.T) {

@@ -51,7 +51,8 @@ type instance struct {
 	killReason  string // reason of the state after the kill (OOMKilled)
 	lastUse     usageSample
 	resources   corev1.ResourceRequirements // what its group has
-	resized     bool                        // ends because a resize needs that, and starts again
+	asked       string                      // the image as the spec called it; empty after a boot
+	renewed     bool                        // ends because its spec changed, and starts again
 
 	term           *terminal      // input and live output
 	proc           pantry.Process // what the main process and execs have in common

@@ -103,7 +103,7 @@ func podPhase(pod *corev1.Pod, all []corev1.ContainerStatus, v podView) corev1.P
 			waiting++
 		default:
 			stopped++
-			if !shouldRestart(pod, c, ended.ExitCode) {
+			if !v.containers[c.Name].renewed && !shouldRestart(pod, c, ended.ExitCode) {
 				final++
 			}
 			if ended.ExitCode == 0 && st.State.Terminated != nil {

@@ -145,7 +145,7 @@ func (w *worker) actuate(ctx context.Context) {
 		if restartToResize(s.spec, inst.resources) {
 			done = false
 			w.mu.Lock()
-			inst.resized = true
+			inst.renewed = true
 			w.mu.Unlock()
 			grace := int64(minimumGrace)
 			if g := w.pod.Spec.TerminationGracePeriodSeconds; g != nil {

@@ -140,7 +140,7 @@ func (w *worker) create(ctx context.Context, c *corev1.Container, img *pantry.Im
 		dir = "/"
 	}
 	inst := &instance{
-		name: c.Name, image: img,
+		name: c.Name, image: img, asked: c.Image,
 		state:   containerState{ID: newContainerID()},
 		log:     newLogBuffer(w.b.k.clock),
 		term:    newTerminal(c.Stdin, c.TTY),

@@ -42,6 +42,7 @@ type containerView struct {
 	imageUser int64
 	started   bool // running, and its startup probe has succeeded
 	ready     bool
+	renewed   bool // starts again whatever the restart policy says
 
 	resources *corev1.ResourceRequirements // what a running one has
 }

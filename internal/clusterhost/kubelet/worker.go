@@ -322,7 +322,7 @@ func (s *slot) view() containerView {
 	} else {
 		c.image, c.imageID = s.cur.oldImage, s.cur.oldImageID
 	}
-	c.started, c.ready = s.cur.startedOK, s.cur.readyOK
+	c.started, c.ready, c.renewed = s.cur.startedOK, s.cur.readyOK, s.cur.renewed
 	if st.Phase == containerRunning {
 		c.resources = &s.cur.resources
 	}
