@@ -77,6 +77,7 @@ exercises:
     checks:
       - id: served
         title: {zh-TW: 客人, en: Guests are served}
+        mustHold: true
         expect:
           - {that: "door != null", message: {zh-TW: 沒有門, en: no door}}
           - {that: "size(tables.filter(v, ok(v))) > 5", message: {zh-TW: 太少, en: "too few of {size(tables)}"}}
@@ -118,6 +119,10 @@ func chain(t *testing.T) *course.Library {
 		t.Fatal(err)
 	}
 	return l
+}
+
+func allMet(checks []lab.CheckResult) bool {
+	return !slices.ContainsFunc(checks, func(c lab.CheckResult) bool { return c.Status != lab.CheckMet })
 }
 
 // finished waits for an operation of my session.
@@ -203,6 +208,10 @@ func TestCatchUp(t *testing.T) {
 			if state, err = s.Check(t.Context(), me, v.ID, "open"); err != nil || time.Now().After(limit) {
 				t.Fatalf("never done: %v %+v", err, state.Checks)
 			}
+		}
+		// The guests have gone home with that, and what they said still holds.
+		if state, err = s.Check(t.Context(), me, v.ID, "open"); err != nil || !allMet(state.Checks) {
+			t.Errorf("after it was done: %v %+v", err, state.Checks)
 		}
 	})
 

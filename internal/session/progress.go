@@ -190,6 +190,7 @@ func (p *progress) look(ctx context.Context, e *course.Exercise, live bool) (lab
 		return p.state(e, row, nil), nil
 	}
 	w := &world{l: p.l, r: p.l.ready(), live: live, since: row.StartEvent, begun: row.StartedAt, typed: row.Typed, guests: p.guestsOf(e)}
+	w.left = w.guests == nil && len(e.Guests) > 0
 	if w.r != nil {
 		select {
 		case <-w.r.settled:
@@ -238,13 +239,16 @@ func (p *progress) look(ctx context.Context, e *course.Exercise, live bool) (lab
 }
 
 // confirmed runs a check; what the watch cache says is met for the first time
-// has to be so on the API server too.
+// has to be so on the API server too. What was met by guests who have left stays so.
 func confirmed(ctx context.Context, c *checker.Check, w *world, before bool) lab.CheckResult {
 	r := c.Run(ctx, w)
 	if r.Status == lab.CheckMet && !before && !w.live {
 		final := *w
 		final.live = true
 		r = c.Run(ctx, &final)
+	}
+	if r.Status == lab.CheckUnknown && before && w.left && w.r != nil {
+		return lab.CheckResult{Check: r.Check, Title: r.Title, Status: lab.CheckMet}
 	}
 	return r
 }

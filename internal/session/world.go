@@ -33,6 +33,7 @@ type world struct {
 	typed map[string]string
 	// guests are the steady guests of the exercise; nil for one without.
 	guests *guests
+	left   bool // the exercise is done, so its guests don't come any more
 }
 
 var _ checker.World = (*world)(nil)
