@@ -47,7 +47,7 @@ func (w *worker) mountVolumes(ctx context.Context) bool {
 			all = false
 			continue
 		}
-		vol, err := volumeMaker{b: w.b, facts: w.facts(), age: freshAge}.mount(ctx, v)
+		vol, err := volumeMaker{b: w.b, facts: w.facts(), age: freshAge, certs: w.certs}.mount(ctx, v)
 		if ctx.Err() != nil {
 			return false
 		}
@@ -75,7 +75,7 @@ func (w *worker) mountVolumes(ctx context.Context) bool {
 
 // refreshVolumes brings files of ConfigMaps and Secrets up to date about once a minute.
 func (w *worker) refreshVolumes(ctx context.Context) {
-	m := volumeMaker{b: w.b, facts: w.facts(), age: w.b.k.cfg.Pace.Of(pace.ConfigRefresh) / 3}
+	m := volumeMaker{b: w.b, facts: w.facts(), age: w.b.k.cfg.Pace.Of(pace.ConfigRefresh) / 3, certs: w.certs}
 	dynamic := false
 	for _, v := range w.volumes {
 		dynamic = dynamic || v.objects()

@@ -46,6 +46,7 @@ type frozenPod struct {
 	Pulls      map[string]*pullState   `json:"pulls,omitempty"`
 	Volumes    map[string][]frozenFile `json:"volumes,omitempty"` // emptyDir
 	Allocation *allocation             `json:"allocation,omitempty"`
+	Certs      map[string]*podCert     `json:"certs,omitempty"`
 }
 
 type frozenContainer struct {
@@ -142,7 +143,7 @@ func (b *boot) checkpoint() *checkpoint {
 func (w *worker) freeze(room *int64) *frozenPod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f := &frozenPod{UID: w.uid, Namespace: w.pod.Namespace, Name: w.pod.Name, Finished: w.finished, Status: w.status, Pulls: w.pulls, Allocation: w.alloc, Volumes: map[string][]frozenFile{}}
+	f := &frozenPod{UID: w.uid, Namespace: w.pod.Namespace, Name: w.pod.Name, Finished: w.finished, Status: w.status, Pulls: w.pulls, Allocation: w.alloc, Certs: w.certs, Volumes: map[string][]frozenFile{}}
 	if w.ownIface {
 		f.IP = w.ip
 	}

@@ -115,6 +115,9 @@ func (w *worker) restoreFrozen(f *frozenPod) {
 	if f.Pulls != nil {
 		w.pulls = f.Pulls
 	}
+	if f.Certs != nil {
+		w.certs = f.Certs
+	}
 	w.frozen = f
 	for _, c := range f.Containers {
 		s := w.byName[c.Name]

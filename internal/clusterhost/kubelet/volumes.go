@@ -42,6 +42,7 @@ type volumeMaker struct {
 	b     *boot
 	facts podFacts
 	age   time.Duration // how old a ConfigMap or Secret may be
+	certs map[string]*podCert
 }
 
 // mount makes volume v. Its error has the wording of the volume plugin
@@ -175,7 +176,7 @@ func (m volumeMaker) content(ctx context.Context, v corev1.Volume) (payload, err
 	case v.DownwardAPI != nil:
 		return m.downward(v.DownwardAPI.Items, mode(v.DownwardAPI.DefaultMode))
 	case v.Projected != nil:
-		return m.projected(ctx, v.Projected)
+		return m.projected(ctx, v.Name, v.Projected)
 	}
 	return nil, fmt.Errorf("this simulated node has no volume plugin for it")
 }
@@ -257,11 +258,11 @@ func (m volumeMaker) downward(items []corev1.DownwardAPIVolumeFile, md fs.FileMo
 	return out, utilerrors.NewAggregate(errs)
 }
 
-func (m volumeMaker) projected(ctx context.Context, p *corev1.ProjectedVolumeSource) (payload, error) {
+func (m volumeMaker) projected(ctx context.Context, volume string, p *corev1.ProjectedVolumeSource) (payload, error) {
 	out := payload{}
 	md := mode(p.DefaultMode)
 	var errs []error
-	for _, s := range p.Sources {
+	for index, s := range p.Sources {
 		var part payload
 		var err error
 		switch {
@@ -277,6 +278,8 @@ func (m volumeMaker) projected(ctx context.Context, p *corev1.ProjectedVolumeSou
 			var anchors []byte
 			anchors, err = m.trustAnchors(ctx, s.ClusterTrustBundle)
 			part = payload{s.ClusterTrustBundle.Path: m.file(anchors, md)}
+		case s.PodCertificate != nil:
+			part, err = m.certificateFiles(ctx, volume, index, s.PodCertificate, p)
 		default:
 			err = fmt.Errorf("this simulated node has no plugin for a source of this projected volume")
 		}

@@ -81,6 +81,7 @@ type worker struct {
 	mountDelay map[string]time.Duration
 	mountAt    map[string]time.Time
 	refreshAt  time.Time
+	certs      map[string]*podCert // by volume and source
 	pulls      map[string]*pullState
 	nextAt     time.Time
 	grace      int64
@@ -92,7 +93,7 @@ func newWorker(b *boot, pod *corev1.Pod, static bool) *worker {
 		b: b, uid: pod.UID, static: static, pod: pod, incoming: pod, first: true,
 		wake: make(chan struct{}, 1), gone: make(chan struct{}),
 		byName: map[string]*slot{}, volumes: map[string]*volume{},
-		mountDelay: map[string]time.Duration{}, mountAt: map[string]time.Time{}, emptyDirs: map[string]*layer{},
+		mountDelay: map[string]time.Duration{}, mountAt: map[string]time.Time{}, emptyDirs: map[string]*layer{}, certs: map[string]*podCert{},
 		pulls: map[string]*pullState{}, status: *pod.Status.DeepCopy(), grace: -1,
 	}
 	w.takeSpec(pod)

@@ -50,6 +50,8 @@ func agnhostCommands() map[string]func(context.Context, *agnhost, []string) int 
 		"nettest":                agnhostNettest,
 		"pause":                  agnhostPause,
 		"porter":                 agnhostPorter,
+		"mtlsclient":             agnhostMTLSClient,
+		"mtlsserver":             agnhostMTLSServer,
 		"serve-hostname":         agnhostServeHostname,
 		"test-webserver":         agnhostWebserver,
 		"webhook":                agnhostWebhook,
