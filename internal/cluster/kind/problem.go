@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -124,7 +125,7 @@ func problem(err error) error {
 	case errors.Is(err, syscall.ENOSPC):
 		err = fmt.Errorf("no space left on device: %w", err)
 	}
-	said := strings.ToLower(err.Error())
+	said := withoutWarning(strings.ToLower(err.Error()))
 	for _, s := range sentences {
 		if hasAll(said, s.words) {
 			return (&lab.Error{Code: lab.CodeUnavailable, Text: s.text}).Because(err)
@@ -133,6 +134,13 @@ func problem(err error) error {
 	return lab.Fail(lab.CodeUnavailable,
 		"叢集啟動失敗（停在「"+at.ZhTW+"」）。請再試一次；若持續發生，請告訴講師。",
 		"The cluster failed to start (it got as far as "+at.En+"). Try again; if it keeps happening, tell your instructor.").Because(err)
+}
+
+// withoutWarning leaves out the line that kind writes on every host with cgroup v1, whatever happens.
+func withoutWarning(said string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(said, "\n"), func(line string) bool {
+		return strings.Contains(line, "cgroup v1 is deprecated")
+	}), "\n")
 }
 
 func hasAll(s string, words []string) bool {

@@ -30,6 +30,7 @@ func TestProblems(t *testing.T) {
 		{&commandError{[]string{"docker", "pull", "kindest/nod"}, "pull access denied for kindest/nod", errors.New("exit status 1")}, "node image isn't there"},
 		{&commandError{[]string{"docker", "pull", "x"}, "dial tcp: lookup registry-1.docker.io: no such host", errors.New("exit status 1")}, "registry can't be reached"},
 		{&kindError{errors.New("running kind with rootless provider requires cgroup v2"), ""}, "need cgroup v2"},
+		{said("cgroup v1 is deprecated in Kubernetes, please upgrade to cgroup v2\nshort: cannot allocate memory"), "short of memory"},
 		{said("runc create failed: cannot allocate memory"), "short of memory"},
 		{said("could not find an available, non-overlapping IPv4 address pool among the defaults"), "docker network prune"},
 		{fmt.Errorf("x: %w", context.Canceled), "cancelled"},
