@@ -61,7 +61,10 @@ func (b *levelBuilder) build(src levelFile) {
 func (b *levelBuilder) exercise(letter string, n exerciseNode) *Exercise {
 	b.unique(b.file, n.ID)
 	needs := b.needs(n)
-	e := &Exercise{Needs: needs, Level: b.level, ID: n.ID.Value, Letter: letter, Title: n.Title.Text, Task: n.Task.Text,
+	if n.Fresh && len(needs) > 0 {
+		b.fault(n.ID.Line, "an exercise that goes on from others (needs) can't begin afresh (fresh)")
+	}
+	e := &Exercise{Needs: needs, Fresh: n.Fresh, Level: b.level, ID: n.ID.Value, Letter: letter, Title: n.Title.Text, Task: n.Task.Text,
 		TaskHTML: inBoth(n.Task.Text, true), Settle: b.duration(n.Settle, 20*time.Second)}
 	b.markdown(n.Task)
 	e.Setup, e.Inject = b.manifests(n.Setup), b.manifests(n.Inject)

@@ -72,6 +72,7 @@ type exerciseNode struct {
 	Title     prose                  `yaml:"title" rule:"required"`
 	Task      prose                  `yaml:"task" rule:"required" doc:"Markdown"`
 	Needs     []word                 `yaml:"needs" doc:"exercises before it in the course, from whose end this one goes on"`
+	Fresh     bool                   `yaml:"fresh" doc:"the start tidies up what former exercises left, as a reset does"`
 	Setup     []word                 `yaml:"setup" doc:"manifests of the start state, paths in the level's folder"`
 	Ready     word                   `yaml:"ready" doc:"CEL: the start state has been reached"`
 	Inject    []word                 `yaml:"inject" doc:"manifests of a fault, applied when ready holds: paths in the level's folder"`

@@ -105,6 +105,8 @@ type Exercise struct {
 	TaskHTML lab.Text
 	// Needs are the exercises from whose end this one goes on: they come before it in the course.
 	Needs []*Exercise
+	// Fresh: the start tidies up what former exercises left.
+	Fresh bool
 	// Setup are manifests (paths in Level.Files) that make the start state,
 	// applied in this order by the lab before the learner begins.
 	Setup []string

@@ -94,6 +94,19 @@ exercises:
     wrong:
       - {title: a, script: "true", check: served, message: no}
       - {title: b, script: "false", check: served, message: no}
+  - id: alone
+    title: {zh-TW: 從頭, en: Afresh}
+    task: {zh-TW: 空, en: Empty}
+    fresh: true
+    setup: [manifests/fine.yaml]
+    objects: {house: {kind: ConfigMap, name: house}, grill: {kind: Deployment, name: grill}}
+    checks:
+      - {id: gone, title: {zh-TW: 沒了, en: Nothing else}, expect: [{that: "house != null && grill == null", message: {zh-TW: 還在, en: it is still there}}]}
+    hints: [{text: {zh-TW: 一, en: One}}, {text: {zh-TW: 二, en: Two}}]
+    solutions: [{title: {zh-TW: 解, en: Solution}, script: "true"}]
+    wrong:
+      - {title: a, script: "true", check: gone, message: no}
+      - {title: b, script: "false", check: gone, message: no}
 `
 
 // chain is a course of two levels whose exercises go on from each other.
@@ -230,6 +243,26 @@ func TestCatchUp(t *testing.T) {
 		}
 		if c := statusOf(state, "there"); c.Found != "1" {
 			t.Errorf("the line: %+v, want as the first exercise left it", c)
+		}
+	})
+
+	// An exercise that begins afresh finds nothing that another left, whose start state is gone.
+	t.Run("afresh", func(t *testing.T) {
+		state, err := s.StartExercise(t.Context(), me, v.ID, "alone")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state, err = s.Check(t.Context(), me, v.ID, "alone"); err != nil || !allMet(state.Checks) {
+			t.Errorf("%v %+v", err, state.Checks)
+		}
+		all, err := s.Exercises(t.Context(), me, v.ID, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range all {
+			if e.Started != (e.Exercise == "alone") {
+				t.Errorf("%s is started: %v", e.Exercise, e.Started)
+			}
 		}
 	})
 }

@@ -57,10 +57,26 @@ func (p *progress) start(ctx context.Context, e *course.Exercise) error {
 	if err != nil {
 		return err
 	}
-	if r, err = p.l.reshape(ctx, r, e.Level); err != nil {
+	if e.Fresh {
+		r, err = p.tidied(ctx, e)
+	} else {
+		r, err = p.l.reshape(ctx, r, e.Level)
+	}
+	if err != nil {
 		return err
 	}
 	return p.begin(ctx, r, e, "setup")
+}
+
+// tidied removes what former exercises left, whose start states are gone with that.
+func (p *progress) tidied(ctx context.Context, e *course.Exercise) (*running, error) {
+	p.l.feed.Lab(lab.Event{Verb: "tidy", Object: lab.ObjectRef{Kind: "Exercise", Name: e.ID}, Text: &lab.Text{
+		ZhTW: "先收拾之前練習留下的東西。", En: "What former exercises left is tidied up first.",
+	}})
+	if err := p.forgetStarts(ctx, ""); err != nil {
+		return nil, err
+	}
+	return p.l.cleaned(ctx, e.Level.Shape())
 }
 
 // begin makes the start state on a cluster and notes that the exercise starts now.

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"io"
 	"math/big"
 	"net/url"
 	"os"
@@ -82,7 +81,7 @@ func TestMTLSTellsIdentities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.WriteString(f, string(data)); err != nil {
+		if _, err := f.Write(data); err != nil {
 			t.Fatal(err)
 		}
 		f.Close()

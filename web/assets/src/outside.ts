@@ -9,7 +9,7 @@ export type Panel = "kitchens" | "loops" | "clock" | "etcd";
 type Events = { kitchens: KitchenState[]; loops: ControlLoop[]; clock: Clock; encryption: undefined };
 
 /** Acts of the lab after which everything may be otherwise. */
-const everything = new Set(["reset", "setup", "shape", "catch-up", "state"]);
+const everything = new Set(["reset", "setup", "shape", "tidy", "catch-up", "state"]);
 
 export class Outside extends Emitter<Events> {
   kitchens: KitchenState[] = [];
