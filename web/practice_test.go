@@ -10,7 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubistro/internal/course"
+	"kubistro/internal/lab"
+	"kubistro/lessons"
 	"kubistro/web"
+	"kubistro/web/ui"
 	"kubistro/web/webtest"
 )
 
@@ -189,5 +193,29 @@ func TestTheWorkerIsWhereItMayServeThePage(t *testing.T) {
 	r := newClient(t, s).do("GET", "/quizzes-worker.js", "")
 	if r.StatusCode != http.StatusOK || !strings.HasPrefix(r.Header.Get("Content-Type"), "text/javascript") || r.Header.Get("Cache-Control") != "no-cache" {
 		t.Errorf("%d, %v", r.StatusCode, r.Header)
+	}
+}
+
+// TestTopicsHaveNames: the page tells the score by topic.
+func TestTopicsHaveNames(t *testing.T) {
+	library, err := course.Load(lessons.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, err := ui.LoadTexts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range library.All() {
+		for _, l := range c.Levels {
+			for _, q := range l.Quiz {
+				key := "quizzes.topic." + q.Topic
+				for _, lang := range []lab.Lang{lab.En, lab.ZhTW} {
+					if q.Topic != "" && texts.In(lang, key) == key {
+						t.Errorf("%s/%s: %s has no text in %s", c.ID, l.ID, key, lang)
+					}
+				}
+			}
+		}
 	}
 }
