@@ -123,28 +123,20 @@ func (s *realServer) stop() {
 // long is how long a cluster may take to start on a busy machine.
 const long = 4 * time.Minute
 
-// TestNewLearner is the whole path: open, cluster ready, exercise (b) done by typing, checks tick
-// without a click, quiz answered, reload, server killed and started again, all still there.
-func TestNewLearner(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs the built programs")
-	}
-	s := &realServer{t: t, data: t.TempDir(), log: &syncBuffer{}}
-	s.start()
-	t.Cleanup(func() { s.stop() })
-	b := open(t, 1280, 720, "en")
-	b.forgive("WebSocket")
-	b.forgive("ERR_CONNECTION")
-	b.forgive("503")
+// writeItDown is the card of the exercise that writeItDown does.
+const writeItDown = "document.querySelector('#exercise-write-it-down')"
 
-	b.run(chromedp.Navigate(s.url))
+// writeItDown goes from the start page to a cluster, which may take so long, and does exercise (b) by typing.
+func (b *tab) writeItDown(url string, start time.Duration) {
+	b.t.Helper()
+	const card = writeItDown
+	b.run(chromedp.Navigate(url))
 	b.do(`document.querySelector('.hero .button').click()`)
 	b.wait("the lab", "window.kubistro?.state() !== undefined")
 	b.shot("real-starting")
-	b.waitLong("the cluster", "window.kubistro.state() === 'ready'")
+	b.waitFor(start, "the cluster", "window.kubistro.state() === 'ready'")
 	b.waitLong("the kitchens on the floor", "document.querySelectorAll('.room:not(.office):not(.door)[data-state=good]').length === 3")
 
-	const card = "document.querySelector('#exercise-write-it-down')"
 	b.do(card + `.scrollIntoView()`)
 	b.wait("the exercise", "!"+card+".querySelector('.js-start').disabled")
 	b.do(card + `.querySelector('.js-start').click()`)
@@ -160,6 +152,20 @@ func TestNewLearner(t *testing.T) {
 	b.do(card + `.querySelector('input[value=replicaset-controller]').click()`)
 	b.do(card + `.querySelector('.js-answer button').click()`)
 	b.waitLong("the exercise done", card+".dataset.done === 'true'")
+}
+
+// TestNewLearner is the whole path: open, cluster ready, exercise (b) done by typing, checks tick
+// without a click, quiz answered, reload, server killed and started again, all still there.
+func TestNewLearner(t *testing.T) {
+	s := &realServer{t: t, data: t.TempDir(), log: &syncBuffer{}}
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	b := open(t, 1280, 720, "en")
+	b.forgive("WebSocket")
+	b.forgive("ERR_CONNECTION")
+	b.forgive("503")
+
+	b.writeItDown(s.url, long)
 	b.shot("real-done")
 
 	b.do(`document.querySelector('[data-question=new-pod] input[value=delete]').click(); document.querySelector('[data-question=new-pod] .js-send').click()`)
@@ -169,7 +175,7 @@ func TestNewLearner(t *testing.T) {
 	still := func(when string) {
 		b.t.Helper()
 		b.waitLong("the cluster "+when, "window.kubistro?.state() === 'ready'")
-		b.waitLong("the exercise "+when, card+".dataset.done === 'true'")
+		b.waitLong("the exercise "+when, writeItDown+".dataset.done === 'true'")
 		b.waitLong("the cooks "+when, "document.querySelectorAll('.cook[data-mood=ready]').length === 3")
 		b.waitLong("the answer "+when, "document.querySelector('[data-question=new-pod]').dataset.correct === 'true'")
 		b.waitLong("the record "+when, "window.kubistro.last() > 10")
@@ -177,7 +183,7 @@ func TestNewLearner(t *testing.T) {
 	b.do("localStorage.clear(); sessionStorage.clear()") // as in another browser of the same learner
 	b.run(chromedp.Navigate(s.url + levelPath))
 	still("after a reload")
-	b.wait("the chosen answer", card+".querySelector('input[value=replicaset-controller]').checked")
+	b.wait("the chosen answer", writeItDown+".querySelector('input[value=replicaset-controller]').checked")
 	s.kill()
 	b.waitLong("the notice that the connection is lost", "document.querySelector('.js-chip details').dataset.state === 'offline'")
 	s.start()

@@ -23,16 +23,7 @@ import (
 // TestKindNetwork looks out of a real cluster and into it: guests reach what is public, a Pod reaches its own cluster, and
 // nobody in it reaches the machine, its containers or the runtime's bridge.
 func TestKindNetwork(t *testing.T) {
-	o := realOptions(t)
-	d, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	d := realDriver(t)
 	inst, err := d.Create(t.Context(), "network", lab.ClusterSpec{Kitchens: lab.DefaultClusterSpec().Kitchens[:1]}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +102,7 @@ func TestKindNetwork(t *testing.T) {
 		}
 	}
 
-	outside := neighbours(t, d.engine, o)
+	outside := neighbours(t, d.engine, d.opt)
 	// The agents refuse what isn't the cluster's: the node's own curl tries the same.
 	nodes := inst.(*instance).known().Nodes
 	for what, at := range outside {

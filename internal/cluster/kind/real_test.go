@@ -180,21 +180,27 @@ func TestKindConforms(t *testing.T) {
 	})
 }
 
+// realDriver is a driver with realOptions, closed at the end.
+func realDriver(t *testing.T) *Driver {
+	t.Helper()
+	d, err := New(realOptions(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
 // cancelledPerRun is how many of the stages a run of the tests cancels: the later ones cost a whole start each.
 const cancelledPerRun = 3
 
 // TestKindCancelInEveryStage cancels real starts in the middle of kind's stages, others every day.
 func TestKindCancelInEveryStage(t *testing.T) {
-	o := realOptions(t)
-	d, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	d := realDriver(t)
 	spec := lab.ClusterSpec{Kitchens: lab.DefaultClusterSpec().Kitchens[:1]}
 	all := []string{stageNodes, stageConfig, stageControlPlane, stageNetwork, stageKitchens, stagePantry, stageReady}
 	for i := range cancelledPerRun {

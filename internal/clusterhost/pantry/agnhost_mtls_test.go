@@ -87,17 +87,13 @@ func TestMTLSTellsIdentities(t *testing.T) {
 		f.Close()
 	}
 	c.start("mtlsserver", "--listen=0.0.0.0:8443", "--server-creds=/server.pem", "--spiffe-trust-bundle=/trust.pem")
-	for deadline := time.Now().Add(time.Minute); ; {
+	eventually(t, "mtlsserver listens", func() bool {
 		conn, err := c.proc.Net.DialContext(t.Context(), "tcp", "127.0.0.1:8443")
 		if err == nil {
 			conn.Close()
-			break
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return err == nil
+	})
 	proc := c.proc
 	a := &agnhost{Process: &proc}
 	for _, tc := range []struct{ trust, creds, want string }{
